@@ -232,7 +232,7 @@ def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
 
 def test_a_time_takes_the_draws_in_turn_and_one_process(asked, capsys, monkeypatch):
     monkeypatch.setattr(Comparison, "plan", lambda _, settings, *__: [(one, None, "waiting") for one in settings])
-    monkeypatch.setattr(estimate, "lines", lambda *_: ())
+    monkeypatch.setattr(estimate, "estimate_lines", lambda *_: ())
     _, (settings, how) = asked("--tasks", "plurals", "capitals", "--seeds", "1", "0", "--within", "2")
     assert [(one.seed, one.task) for one in settings] == [
         (0, "plurals"), (0, "capitals"), (1, "plurals"), (1, "capitals")
@@ -523,7 +523,7 @@ def test_a_model_that_fails_ends_its_own_settings_and_the_rest_is_computed(
     assert all(re.search(message, err) for message in ("nowhere' is neither a directory", "damaged or cut short"))
     assert len(list(Path(results).glob("*tiny*.json"))) == len(list(Path(results).glob("*.json"))) == 1
     (folder,) = (tmp_path / "tables").iterdir()
-    assert published.of_experiment(folder)["checkpoint"].tolist() == [tiny_model]
+    assert published.rows_of_experiment(folder)["checkpoint"].tolist() == [tiny_model]
 
 
 def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsys):

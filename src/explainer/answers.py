@@ -36,11 +36,12 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
         except ResultsError as error:
             notes.append(str(error))
         if not own | ten | card:
-            notes.append(to_run(directory, "shared_part"))
+            notes.append(command_for(directory, "shared_part"))
             raise ResultsError(" ".join([f"nothing that answers is published in {directory}.", *notes]))
     models = list(dict.fromkeys([*own, *ten, *card]))
     lacking = {
-        name: [to_run(directory, *each, checkpoint=name) for each in _lacking(name, own, ten, card)] for name in models
+        name: [command_for(directory, *each, checkpoint=name) for each in _lacking(name, own, ten, card)]
+        for name in models
     }
     book = questions.of_directory(PUBLISHED, questions.BOOK)
     shown = {name: own.get(name, {}) for name in models} | {f"{name} (the book)": its for name, its in book.items()}
@@ -55,7 +56,7 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
         head = ("", *next(iter(rows.values()), ()))
         yield [head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())]
     with disk_errors(output.parent):
-        replace_file(output, page.page(shown, ten, card | cards.of_book(), lacking))
+        replace_file(output, page.verdict_page(shown, ten, card | cards.of_book(), lacking))
     yield str(output)
 
 
@@ -75,7 +76,7 @@ def _lacking(
     for question, folder in questions.FOLDERS.items():
         if question not in own.get(name, {}):
             wanted.setdefault(folder, []).append(question)
-    for folder, rows in verdict_scale.missing(ten.get(name, {})).items():
+    for folder, rows in verdict_scale.missing_rows(ten.get(name, {})).items():
         wanted.setdefault(folder, []).append(f"{len(rows)} of the ten rows")
     if name not in card:
         wanted["comparison"] = ["the scorecard"]
@@ -89,15 +90,15 @@ def scorecard(directory: Path) -> Iterator[Line]:
     """
     shown = {} if directory == PUBLISHED else cards.of_directory(directory)
     if not shown and directory != PUBLISHED:
-        raise ResultsError(f"no comparison is published in {directory}. {to_run(directory, 'comparison')}")
+        raise ResultsError(f"no comparison is published in {directory}. {command_for(directory, 'comparison')}")
     shown |= cards.of_book()
     yield from (f"{name}: {card.note}." for name, card in shown.items())
     for claim in next(iter(shown.values())).claims:
-        yield f"\n{claim} (the paper: {cards.quoted(claim)})"
+        yield f"\n{claim} (the paper: {cards.quoted_values(claim)})"
         yield [(f"  {name}", *card.claims[claim]) for name, card in shown.items()]
 
 
-def to_run(directory: Path, folder: str, what: str = "the answers", checkpoint: str | None = None) -> str:
+def command_for(directory: Path, folder: str, what: str = "the answers", checkpoint: str | None = None) -> str:
     """The command that gives the tables of an experiment, with the values of what is published, and for how long."""
     like = {} if checkpoint is None else _published_of(directory, checkpoint)
     usual = questions.WORD_PAIRS
@@ -141,7 +142,7 @@ def _published_of(directory: Path, checkpoint: str) -> dict[str, list[Any]]:
     """Tasks, demonstrations, rates, epochs and seeds of a checkpoint in the first experiment that is published."""
     for folder in (directory / name for name in _EXPERIMENTS if name != "new_rule"):
         if "settings" in published.files(folder):
-            settings = published.of_experiment(folder)
+            settings = published.rows_of_experiment(folder)
             settings = settings[(settings["checkpoint"] == checkpoint) & (settings.get("split", "") != "selection")]
             if len(settings):
                 return {name: _values(settings, column) for column, name in _COLUMNS.items()}

@@ -228,7 +228,7 @@ def _look(options: argparse.Namespace) -> int:
         except ExplainerError as error:
             failed.append(f"{model}: {str(error).removeprefix(f'{model}: ')}")
         except Exception as error:  # as in an experiment, it ends its own model only
-            failed.append(f"{model}: {memory.unexpected(error)}")
+            failed.append(f"{model}: {memory.report_unexpected(error)}")
     head = ("model", "task", "k", "queries", "one label", "zero-shot", "in context", "difference", "learns in context")
     print_table([head, *rows])
     if failed:

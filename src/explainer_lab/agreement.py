@@ -130,7 +130,7 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
         if self.lessons == "own":
             return (self.task,)
         if self.lessons in ("few", "bounds"):
-            return self.task, tasks.foreign(task) if task else _WORD_TASKS[0]
+            return self.task, tasks.unrelated_task(task) if task else _WORD_TASKS[0]
         known = _LABEL_TASKS if task and task.labels else _WORD_TASKS
         return known if self.task in known else (self.task, *known)
 
@@ -227,9 +227,9 @@ def _random_changes(
 ) -> Iterator[tuple[int, int, Observed]]:
     """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
     for i in range(setting.n_directions):
-        drawn = finetuning.random_direction(state, 1000 * setting.seed + i)
+        drawn = finetuning.random_update(state, 1000 * setting.seed + i)
         for sign in (1, -1):
-            with finetuning.scaled(drawn, sign).applied() as moved:
+            with finetuning.scale_update(drawn, sign).applied() as moved:
                 yield i, sign, queries.observed(moved, scoring.encode(moved, ""))
 
 

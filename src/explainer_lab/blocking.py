@@ -23,7 +23,7 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.new_rule import LABELS, TASK, labelled
+from explainer_lab.new_rule import LABELS, TASK, label_words
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 LESSONS: Mapping[str, tuple[str, str]] = {"blocked": ("X", "XY"), "control": ("Z", "XY"), "alone": ("Z", "Y")}
@@ -78,7 +78,7 @@ class Lines:
         numbers = [int(i) for _ in range(n // 4) for i in self._generator.permutation(4)]
         order = self._order if len(kinds) > 1 else kinds
         words = [(" ".join([next(self._stems), *(self.cues[kind][i] for kind in order)]), i) for i in numbers]
-        return labelled(words, [self.labels[i] for i in numbers])
+        return label_words(words, [self.labels[i] for i in numbers])
 
 
 def run_blocking(checkpoint: Checkpoint, setting: BlockingSetting, *, progress: bool = False) -> Tables:

@@ -201,7 +201,7 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     own = _ask(shared.checkpoint, shared.own, shared.own, selection, setting)
     queries = tasks.queries(shared.foreign, setting.n_selection, setting.seed)
     foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, setting)
-    found = own.by_layer(on_checkpoint.of_others(own.stream_change))
+    found = own.by_layer(on_checkpoint.mean_of_others(own.stream_change))
     best = on_checkpoint.best_layer(found)
     vectors = {"": own.stream_change.mean(0)[best], "_foreign": foreign.stream_change.mean(0)[best]}
     generator = setting.generator(2, setting.task)
@@ -250,7 +250,7 @@ def _effects(
         for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
             effects[kind].append(_effect(shared, step))
             if kind == "own":
-                effects["random"].append(_effect(shared, finetuning.random_direction(step, seed)))
+                effects["random"].append(_effect(shared, finetuning.random_update(step, seed)))
     stacked = {kind: torch.stack(each, 1) for kind, each in effects.items()}
     return stacked | {"equal": stacked["own"].sum(1, keepdim=True)}
 
@@ -281,7 +281,7 @@ def _effect(shared: _Shared, step: FineTuned) -> Float[Tensor, "n layers d"]:
 
 def _mean_of_others(change: Float[Tensor, "n layers d"]) -> Tensor:
     fitted = torch.empty_like(change)
-    for fit, look in projections.halves(len(change)):
+    for fit, look in projections.cross_fitting_halves(len(change)):
         fitted[look] = change[fit].mean(0)
     return fitted
 

@@ -173,7 +173,7 @@ def _run(
     if hasattr(options, "model"):
         from explainer_lab import estimate  # noqa: PLC0415
 
-        for line in estimate.lines(experiment, experiment.plan(settings, store, published), store):
+        for line in estimate.estimate_lines(experiment, experiment.plan(settings, store, published), store):
             print(line, file=sys.stderr)
     try:
         tables = experiment.run(settings, store, published, engine=engine)
@@ -470,7 +470,7 @@ def _print_choice(tables: Mapping[str, Any]) -> None:
         best = learning_rates.best(tried)
         rows = [(f"{lr:g}", str(n), f"{right:.2f}" if right else "diverged") for lr, n, right in tried]
         print_table([("rate", "epochs", "right after fine-tuning"), *rows])
-        zero_shot, in_context = (learning_rates.right(settings, state) for state in ("zsl", "icl"))
+        zero_shot, in_context = (learning_rates.accuracy_of_state(settings, state) for state in ("zsl", "icl"))
         print(f"{checkpoint}: zero-shot {zero_shot:.2f}, in context {in_context:.2f}")
         print(learning_rates.advice(tried, best, zero_shot))
 

@@ -31,7 +31,9 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         """Nothing is loaded before it is asked for."""
         super().__init__(**options)
         self._baseline: Baseline | None = None
-        self._foreign_digest = cache(lambda task: data_digest(tasks.load(tasks.foreign(self._load_data(task).task))))
+        self._foreign_digest = cache(
+            lambda task: data_digest(tasks.load(tasks.unrelated_task(self._load_data(task).task)))
+        )
 
     def holds(self, setting: ComparisonSetting) -> tuple[int, int]:
         """A second model under a control that has one, and one update."""
@@ -54,7 +56,7 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         order = list(dict.fromkeys(setting.checkpoint for setting in settings))
         groups: list[list[ComparisonSetting]] = []
         for setting in sorted(settings, key=lambda setting: order.index(setting.checkpoint)):
-            if group := next((g for g in groups if comparison.share_icl(g[0], setting)), None):
+            if group := next((g for g in groups if comparison.have_same_baseline(g[0], setting)), None):
                 group.append(setting)
             else:
                 groups.append([setting])

@@ -73,7 +73,7 @@ class Tokens:
         return hashlib.sha256(self.train.numpy().tobytes() + self.held_out.numpy().tobytes()).hexdigest()
 
 
-def one_name(name: str) -> str:
+def canonical_corpus(name: str) -> str:
     """A file or directory under one name, however its path is spelled; another corpus as it is."""
     return canonical_name(name, (DEFAULT, _MANUALS))
 

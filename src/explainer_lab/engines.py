@@ -106,7 +106,7 @@ def is_local(engine: Callable) -> bool:
     return getattr(engine, "func", engine) is local
 
 
-def at_once(engine: Callable) -> int:
+def n_parallel(engine: Callable) -> int:
     """How many groups an engine computes at the same time on this machine; 0 where it computes on others."""
     made = getattr(engine, "func", engine)
     return 0 if made is on_ray else getattr(engine, "keywords", {}).get("workers", 1)

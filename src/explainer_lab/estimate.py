@@ -12,7 +12,7 @@ from explainer.results import durations, published
 from explainer_lab.store import Identity, Store
 
 
-def lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:
+def estimate_lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]], store: Store) -> Iterator[str]:
     """A line for each checkpoint with something to compute, and one for what its number format rounds, if it does.
 
     The time of a setting is the median of those of the checkpoint that are stored, else that of the book's checkpoint
@@ -48,7 +48,7 @@ def _seconds(experiment: Any, checkpoint: str, took: Sequence[float] | None) -> 
         return median(took), f"the median of {len(took)} stored"
     if not (PUBLISHED / experiment.name / "runs.parquet").is_file():
         return math.nan, "nothing of this experiment is published"
-    runs = published.of_experiment(PUBLISHED / experiment.name, "runs")
+    runs = published.rows_of_experiment(PUBLISHED / experiment.name, "runs")
     runs = runs[runs["checkpoint"] == loading.STARTER]
     weights = sum(p.numel() for p in experiment.skeleton(checkpoint).parameters())
     seconds = max(durations.LEAST, runs["seconds"].median() * weights / durations.WEIGHTS_OF_BOOK)

@@ -208,7 +208,7 @@ class Experiment(ABC, Generic[AnySetting]):
         waiting = [setting for setting, _, state in planned if state == "waiting"]
         for setting in list(waiting):
             try:
-                self.require_room(setting, engines.at_once(engine))
+                self.require_room(setting, engines.n_parallel(engine))
                 self.prepare([setting])
             except (CheckpointError, TaskError) as error:
                 refused[setting] = str(error)
@@ -305,7 +305,7 @@ class _Work:
                 yield _Outcome(setting, error=str(error))
                 continue
             except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
-                yield _Outcome(setting, error=memory.unexpected(error))
+                yield _Outcome(setting, error=memory.report_unexpected(error))
                 continue
             run = {
                 "seconds": time.perf_counter() - wall,

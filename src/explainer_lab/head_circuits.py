@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from explainer.compare.head_circuits import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, ask, draw_prompts
+from explainer.compare.head_circuits import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, answer_with_ablation, draw_prompts
 from explainer.data.tasks import Example
 from explainer.errors import TaskError
 from explainer.models import circuits
@@ -35,13 +35,13 @@ def _answers(checkpoint: Checkpoint, task: str) -> dict[str, list[Answers]]:
     """
     normal, alone = draw_prompts(task), draw_prompts(task, demonstrations=0)
     mixed, heads = shuffled(normal), strongest_heads(checkpoint)
-    means = circuits.mean_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
+    means = circuits.mean_head_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
     found = {
-        "whole": ask(checkpoint, normal),
-        "alone": ask(checkpoint, alone),
-        "shuffled": ask(checkpoint, mixed),
-        **{f"cut: {name}": ask(checkpoint, normal, cut) for name, cut in CUTS.items()},
-        "cut, shuffled": ask(checkpoint, mixed, CUTS["input"]),
+        "whole": answer_with_ablation(checkpoint, normal),
+        "alone": answer_with_ablation(checkpoint, alone),
+        "shuffled": answer_with_ablation(checkpoint, mixed),
+        **{f"cut: {name}": answer_with_ablation(checkpoint, normal, cut) for name, cut in CUTS.items()},
+        "cut, shuffled": answer_with_ablation(checkpoint, mixed, CUTS["input"]),
     }
     n_heads = checkpoint.model.config.num_attention_heads
     off = {f"off: {kind}": its for kind, its in heads.items()} | {
@@ -50,8 +50,8 @@ def _answers(checkpoint: Checkpoint, task: str) -> dict[str, list[Answers]]:
         for draw in range(DRAWS)
     }
     for name, each in off.items():
-        found[name] = ask(checkpoint, normal, off=each, means=means)
-        found[f"{name}, alone"] = ask(checkpoint, alone, off=each, means=means)
+        found[name] = answer_with_ablation(checkpoint, normal, off=each, means=means)
+        found[f"{name}, alone"] = answer_with_ablation(checkpoint, alone, off=each, means=means)
     return found
 
 
@@ -90,4 +90,4 @@ def strongest_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict
         prompt = checkpoint.tokenize(asked.data.task.prompt(asked.queries[seed][0]))
         maps = circuits.attention_maps(checkpoint, [*columns.ids, *prompt])
         found["answer"].append(maps[..., -1, list(columns.answers)].sum(-1))
-    return {kind: circuits.strongest(torch.stack(each).mean(0), m) for kind, each in found.items()}
+    return {kind: circuits.strongest_heads(torch.stack(each).mean(0), m) for kind, each in found.items()}

@@ -58,7 +58,7 @@ def initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
         model = LlamaForCausalLM(config)
         read_in = torch.randn(regression_words.DIMENSION, setting.width) * config.initializer_range
     with torch.no_grad():
-        model.model.embed_tokens.weight[regression_words.word_ids()] = regression_words.points() @ read_in
+        model.model.embed_tokens.weight[regression_words.word_ids()] = regression_words.points_of_words() @ read_in
     return model
 
 

@@ -89,7 +89,7 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     def compute(self, setting: TrainingSetting, *, progress: bool) -> Computed:
         """Train, from the last state if there is one, and keep the model."""
-        tokens, place = self._tokens_of(setting), home(self.identity(setting))
+        tokens, place = self._tokens_of(setting), run_directory(self.identity(setting))
         checkpoint = place / "state.safetensors"
         elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, **self.made_of}
         trained = train(setting, tokens, elsewhere, **kept, progress=progress)
@@ -102,8 +102,8 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     def finished(self, identity: Identity) -> None:
         """Remove the state of the training, and what runs that were killed while writing have left."""
-        (home(identity) / "state.safetensors").unlink(missing_ok=True)
-        for leftover in home(identity).glob(".state.safetensors.*"):
+        (run_directory(identity) / "state.safetensors").unlink(missing_ok=True)
+        for leftover in run_directory(identity).glob(".state.safetensors.*"):
             leftover.unlink()
 
     def _counted(self, setting: TrainingSetting) -> dict[str, float]:
@@ -123,7 +123,7 @@ class LanguageModels(Experiment[TrainingSetting]):
         return self._tokens[key]
 
 
-def home(its: Identity) -> Path:
+def run_directory(its: Identity) -> Path:
     """The directory in the cache with the checkpoint of a run (`state.safetensors`), later its model (`model`)."""
     return assets.cache_dir() / "training" / Path(its.filename).stem
 

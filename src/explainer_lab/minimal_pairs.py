@@ -133,7 +133,7 @@ def contrast(a: Float[Tensor, "n layers d"], b: Float[Tensor, "n layers d"]) -> 
     return metrics.nan_within_rounding(u - v, u, metrics.machine_epsilon(a, b))
 
 
-def agreement(
+def contrast_agreement(
     c: Float[Tensor, "n layers d"], f: Float[Tensor, "n layers d"]
 ) -> tuple[Float[Tensor, " layers"], Float[Tensor, " layers"]]:
     """Means over queries of cos(c, f), and of the cosine of what is left of each when its mean over queries is taken.
@@ -300,7 +300,7 @@ def similarities(outputs: Outputs, shots: int, epochs: int) -> dict[str, Float[T
         "examples": [(c, one, f, one) for one in words_of],
         "reordered": [(whole, one, reordered, one) for one in words_of],
     }
-    found = {name: _mean([agreement(x[one], y[two]) for x, one, y, two in its]) for name, its in of.items()}
+    found = {name: _mean([contrast_agreement(x[one], y[two]) for x, one, y, two in its]) for name, its in of.items()}
     both = {name: its[0] for name, its in found.items()} | {f"{name}_residual": its[1] for name, its in found.items()}
     return {name: both[name] for name in SIMILARITIES}
 

@@ -114,7 +114,7 @@ class NewRuleSetting(on_checkpoint.FineTuningSetting):
 def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
     """k words to show and n to ask, with their labels under rule A or B, as a task; raises as `cued_words.draw`."""
     words, labels = cued_words.draw(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
-    examples = labelled(words, [labels[number] for _, number in words])
+    examples = label_words(words, [labels[number] for _, number in words])
     return TaskData(TASK, tuple(examples[:k]), tuple(examples[k:]))
 
 
@@ -139,7 +139,7 @@ class Rules:
     def examples(self, rule: str, words: Sequence[Word]) -> list[Example]:
         """Words with their labels under rule A or B."""
         labels = _labels_of_cues(self.setting.cue, self.setting.seed)["AB".index(rule)]
-        return labelled(words, [labels[cue] for _, cue in words])
+        return label_words(words, [labels[cue] for _, cue in words])
 
     def demonstrations(self, lesson: Lesson) -> list[Example]:
         """The k examples of a lesson."""
@@ -151,7 +151,7 @@ class Rules:
         for _, cue in self.words[0]:
             given.append((cue + seen[cue]) % len(LABELS))
             seen[cue] += 1
-        return labelled(self.words[0], given)
+        return label_words(self.words[0], given)
 
     def context(self, examples: Sequence[Example]) -> Prefix:
         """The prefix of some examples."""
@@ -174,7 +174,7 @@ class Rules:
         return torch.stack([r.outputs for r in records]), np.array([r.chosen for r in records])
 
 
-def labelled(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
+def label_words(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
     """Words as examples, with the labels of these numbers."""
     return [Example({"word": word}, LABELS[i], int(i)) for (word, _), i in zip(words, labels, strict=True)]
 
@@ -182,7 +182,7 @@ def labelled(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
 # The vote.
 
 
-def votes(
+def label_votes(
     checkpoint: Checkpoint, examples: Sequence[Example], prompts: Sequence[str]
 ) -> Float[Tensor, "n layers heads labels"]:
     """Attention of every head, from where each query is decided, to the answers that are a label, summed over them."""
@@ -207,9 +207,9 @@ def _voted(rules: Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[s
     prefix, agree, found = rules.context(examples), [], []
     for prompts in (others, rules.prompts):
         answers = torch.from_numpy(rules.see(rules.checkpoint, prefix, prompts)[1])
-        found.append(votes(rules.checkpoint, examples, prompts))
+        found.append(label_votes(rules.checkpoint, examples, prompts))
         agree.append((found[-1].argmax(-1) == answers[:, None, None]).float().mean(0))
-    chosen = circuits.strongest(agree[0], N_HEADS)
+    chosen = circuits.strongest_heads(agree[0], N_HEADS)
     layers, heads = map(list, zip(*chosen, strict=True))
     of_queries = found[1]
     totals = of_queries[:, layers, heads].sum(1), of_queries.sum((1, 2)), of_queries[:, layers[0], heads[0]]

@@ -50,7 +50,7 @@ class CheckpointSetting:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        object.__setattr__(self, "checkpoint", loading.one_name(self.checkpoint))
+        object.__setattr__(self, "checkpoint", loading.canonical_checkpoint(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         for name, least in self.least.items():
             require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
@@ -92,7 +92,9 @@ class FineTuningSetting(CheckpointSetting):
 
     def sequences(self, checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[Sequence[int]]:
         """What a training on demonstrations passes, in all its epochs."""
-        return batched_finetuning.epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
+        return batched_finetuning.repeat_epochs(
+            finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed
+        )
 
 
 class OfCheckpoint(Setting, Protocol):
@@ -327,7 +329,7 @@ class PairedPasses:
         ]
 
 
-def of_others(change: Float[Tensor, "n layers d"]) -> Float[Tensor, "n layers d"]:
+def mean_of_others(change: Float[Tensor, "n layers d"]) -> Float[Tensor, "n layers d"]:
     """For each query the mean change of all others."""
     return (change.sum(0) - change) / (len(change) - 1)
 

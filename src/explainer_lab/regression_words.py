@@ -38,7 +38,7 @@ _SEED_OF_POINTS = 0
 
 
 @lru_cache(maxsize=1)
-def points() -> Float[Tensor, "n d"]:
+def points_of_words() -> Float[Tensor, "n d"]:
     """The points of all words, uniform on the sphere, float32: word i is `x<i>`."""
     generator = Generator().manual_seed(_SEED_OF_POINTS)
     return normalize(torch.randn(WORDS, DIMENSION, generator=generator), dim=-1)
@@ -56,15 +56,17 @@ def directions(seed: int) -> Float[Tensor, "2 d"]:
 
 def data(w: Float[Tensor, " d"]) -> TaskData:
     """All words with their answers for a direction, one pool for demonstrations and queries."""
-    labels = (points() @ w > 0).long().tolist()
+    labels = (points_of_words() @ w > 0).long().tolist()
     pool = tuple(Example({"word": f"x{i}"}, _LABELS[label], label) for i, label in enumerate(labels))
     return TaskData(TASK, pool, pool)
 
 
-def numbers(examples: Sequence[Example]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
+def points_and_signs(examples: Sequence[Example]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
     """The points x of the words and their answers y as -1 and 1, float64."""
     index = [int(example.fields["word"][1:]) for example in examples]
-    return points()[index].double(), torch.tensor([2.0 * y - 1 for y in labels_of(TASK, examples) or ()]).double()
+    return points_of_words()[index].double(), torch.tensor(
+        [2.0 * y - 1 for y in labels_of(TASK, examples) or ()]
+    ).double()
 
 
 # Texts
@@ -96,7 +98,7 @@ def sequences(n: int, n_examples: int, generator: Generator) -> Int[Tensor, "n T
     """
     chosen = torch.rand(n, WORDS, generator=generator).argsort(-1)[:, :n_examples]
     w = torch.randn(n, DIMENSION, 1, generator=generator)
-    plus = (points()[chosen] @ w)[..., 0] > 0
+    plus = (points_of_words()[chosen] @ w)[..., 0] > 0
     columns = (
         len(_FIXED) + chosen,
         torch.where(plus, _PLUS, _MINUS),

@@ -99,7 +99,7 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
         lines = lesson(pairs, name, setting.seed)
         add("icl", name, answers(checkpoint, lines, pairs))
         once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
-        repeated = batched_finetuning.epochs(once, setting.epochs, setting.seed)
+        repeated = batched_finetuning.repeat_epochs(once, setting.epochs, setting.seed)
         finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
         if finetuned.diverged_at is not None:
             notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")

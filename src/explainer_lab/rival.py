@@ -177,13 +177,13 @@ class _Rival:
     def mean_outputs(self) -> Float[Tensor, "layers heads d_v"]:
         """Of each head, over all tokens of the lessons."""
         contexts = [scoring.context_ids(self.checkpoint, *lesson)[0] for lesson in self.lessons.values()]
-        return circuits.mean_outputs(self.checkpoint, contexts)
+        return circuits.mean_head_outputs(self.checkpoint, contexts)
 
     def without(self, heads: Sequence[HeadIndex]) -> Float[Tensor, "n vocab"]:
         """Logits after the own context when heads give their mean output at every token."""
         task, examples = self.lessons[""]
         prompts = [task.prompt(query) for query in self.asked.queries]
-        with circuits.heads_off(self.checkpoint, heads, self.mean_outputs):
+        with circuits.ablate_heads(self.checkpoint, heads, self.mean_outputs):
             prefix = on_checkpoint.context(self.checkpoint, task, examples)
             return interventions.after_context(self.checkpoint, prefix, prompts, task.labels or ()).run().logits
 
@@ -206,11 +206,11 @@ class _Heads:
 
     @property
     def effective(self) -> list[HeadIndex]:
-        return circuits.strongest(self.effects, self.m)
+        return circuits.strongest_heads(self.effects, self.m)
 
     @property
     def induction(self) -> list[HeadIndex]:
-        return circuits.strongest(self.scores, self.m)
+        return circuits.strongest_heads(self.scores, self.m)
 
     def random(self, setting: RivalSetting) -> list[list[HeadIndex]]:
         n_heads = self.effects.shape[1]
@@ -222,7 +222,7 @@ class _Heads:
         """Which heads are switched off, of random ones several sets."""
         return {
             "off": [self.effective],
-            "off_foreign": [circuits.strongest(self.effects_foreign, self.m)],
+            "off_foreign": [circuits.strongest_heads(self.effects_foreign, self.m)],
             "off_induction": [self.induction],
             "off_no_induction": [[head for head in self.effective if head not in self.induction]],
             "off_induction_alone": [[head for head in self.induction if head not in self.effective]],
@@ -272,7 +272,7 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind."""
     selected = rival.selected
     changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
-    layers = {"vector": selected[""].by_layer(on_checkpoint.of_others(selected[""].stream_change))}
+    layers = {"vector": selected[""].by_layer(on_checkpoint.mean_of_others(selected[""].stream_change))}
     at = on_checkpoint.best_layer(layers["vector"])
     put_in: _PutIn = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
     generator = rival.setting.generator(8, rival.setting.task)

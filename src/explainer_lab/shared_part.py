@@ -30,7 +30,7 @@ from explainer.models.loading import Checkpoint
 from explainer.theory import pairwise_similarity, projections
 from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.minimal_pairs import agreement, contrast
+from explainer_lab.minimal_pairs import contrast, contrast_agreement
 from explainer_lab.on_checkpoint import (
     N_RANDOM,
     OnCheckpoint,
@@ -247,7 +247,7 @@ def _layer_causal(
     found = finetuning.fine_tune_layer_causal(checkpoint, sequences, setting.layer_causal_lr, progress=progress)
     if found.diverged_at is not None or descent is None:
         return found
-    return descent if descent.diverged_at is not None else finetuning.scaled(found, descent.norm / found.norm)
+    return descent if descent.diverged_at is not None else finetuning.scale_update(found, descent.norm / found.norm)
 
 
 def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[dict[str, Any]]]:
@@ -323,9 +323,9 @@ def by_layer(
     columns |= {f"{name}_noise": mean("sim_aou_noise", corner) for name, corner in CORNERS.items()}
     special = contrast(found["ICL", "own"].outputs, found["ICL", "other"].outputs)
     of_training = _special(found, "FT", ("own", "other"))
-    columns["examples"] = unknown if of_training is None else agreement(special, of_training)[0]
+    columns["examples"] = unknown if of_training is None else contrast_agreement(special, of_training)[0]
     again = contrast(found["ICL", "reordered"].outputs, found["ICL", "other"].outputs)
-    columns["reordered"] = agreement(special, again)[0]
+    columns["reordered"] = contrast_agreement(special, again)[0]
     for layer in range(len(unknown)):
         yield {"layer": layer} | {name: of[layer].item() for name, of in columns.items()}
 

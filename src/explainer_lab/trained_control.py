@@ -143,11 +143,11 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         )
 
     def _load(self, setting: TrainedControlSetting, progress: bool) -> Checkpoint:
-        place = snapshots(setting) / str(setting.step)
+        place = snapshot_directory(setting) / str(setting.step)
         if self._checkpoint is None or self._checkpoint[0] != place:
             if not place.is_dir():
                 for step, model in in_context_llama.train(setting.trained, progress=progress):
-                    in_context_llama.save(model, snapshots(setting) / str(step))
+                    in_context_llama.save(model, snapshot_directory(setting) / str(step))
             self._checkpoint, self._baseline = (place, loading.load(place, dtype=torch.float32, device="cpu")), None
         return self._checkpoint[1]
 
@@ -158,7 +158,7 @@ def _of_training(setting: TrainedControlSetting) -> dict[str, Any]:
     return asdict(setting.trained) | sizes
 
 
-def snapshots(setting: TrainedControlSetting) -> Path:
+def snapshot_directory(setting: TrainedControlSetting) -> Path:
     """The directory in the cache with a directory for each snapshot of a training, named by its step."""
     digest = hashlib.sha256(repr(_of_training(setting)).encode()).hexdigest()[:16]
     return assets.cache_dir() / "training" / f"{setting.checkpoint}-model{setting.model}-{digest}"
@@ -193,7 +193,7 @@ def _swaps(baseline: Baseline, setting: TrainedControlSetting, progress: bool) -
 
 def _prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:
     """The points and answers, -1 or 1, of the demonstrations before each query, without the direction (NaN)."""
-    (x, y), (x_q, y_q) = map(regression_words.numbers, (demonstrations, queries))
+    (x, y), (x_q, y_q) = map(regression_words.points_and_signs, (demonstrations, queries))
     inputs = torch.cat([x.expand(len(x_q), -1, -1), x_q[:, None]], 1)
     targets = torch.cat([y.expand(len(y_q), -1), y_q[:, None]], 1)
     return Prompts(inputs, targets, torch.full_like(x_q, torch.nan))

@@ -89,7 +89,7 @@ class TrainingSetting:
 
     def __post_init__(self):
         """Check every value."""
-        object.__setattr__(self, "corpus", corpora.one_name(self.corpus))
+        object.__setattr__(self, "corpus", corpora.canonical_corpus(self.corpus))
         share = _DECAYING * _BUDGET_RATIO ** (self.branches - 1)
         for name in ("layers", "width", "heads", "batch", "steps", "branches"):
             self._require(name, getattr(self, name) >= 1, "must be at least 1.")
@@ -286,7 +286,7 @@ class _Descent:
         """Descend once, at the rate that a budget has at this step; returns the loss before it."""
         setting = self.setting
         windows = _batch(self.stream, setting, step).to(setting.device)
-        with onednn.fast():
+        with onednn.use_onednn():
             logits = model(windows[:, :-1]).logits
         loss = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
         return descend(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)

@@ -325,8 +325,8 @@ def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(
     plain, baseline = (prepare(checkpoint, DATA, c) for c in (own, shuffled))
     demonstrations, shown = (source(DATA, 6, 0)[1] for source in (controls.own, controls.shuffled))
     answers = [checkpoint.tokenize(f" {d.answer}") for d in demonstrations]
-    lengths = [n for _, n in comparison.common_tokens(plain, own)]
-    fewer = [n for _, n in comparison.common_tokens(baseline, shuffled)]
+    lengths = [n for _, n in comparison.demonstration_spans(plain, own)]
+    fewer = [n for _, n in comparison.demonstration_spans(baseline, shuffled)]
     for full, common, ids, d, s in zip(lengths, fewer, answers, demonstrations, shown, strict=True):
         assert full - len(ids) <= common <= full
         assert (common == full) == (d.answer == s.answer)
@@ -335,8 +335,8 @@ def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(
     assert result["settings"]["kendall_tau_b"] is not None
     (ids, ends) = baseline.context
     misread = replace(baseline, context=([*ids[:2], 399, *ids[3:]], ends))
-    assert comparison.common_tokens(misread, shuffled) is None
-    assert comparison.common_tokens(plain, replace(own, control="other-training")) is None
+    assert comparison.demonstration_spans(misread, shuffled) is None
+    assert comparison.demonstration_spans(plain, replace(own, control="other-training")) is None
 
 
 def test_updates_are_compared_query_by_query(directory, checkpoint, result, by_hand):

@@ -20,8 +20,8 @@ def test_both_groupings_have_the_same_answers_and_only_one_keeps_kinds_together(
 
 
 def test_every_set_has_a_made_up_word_of_its_own():
-    assert len({contradictions.word(i) for i in SETS}) == len(SETS)
-    assert contradictions.word(0) == "lunelel", "not the word of what is stored"
+    assert len({contradictions.word_of_set(i) for i in SETS}) == len(SETS)
+    assert contradictions.word_of_set(0) == "lunelel", "not the word of what is stored"
 
 
 def test_the_prompt_asks_for_the_word_again():

@@ -186,18 +186,18 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 def test_beside_a_task_of_ones_own_stand_word_pairs_which_are_short():
     assert tasks.contrast_task(TWO) == "capitals" and {tasks.contrast_task(task) for task in TASKS.values()} == {
-        tasks.foreign(task) for task in TASKS.values()
+        tasks.unrelated_task(task) for task in TASKS.values()
     }
 
 
 def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_answers():
     for task in (*TASKS.values(), TWO):
-        other = TASKS[tasks.foreign(task)]
+        other = TASKS[tasks.unrelated_task(task)]
         assert other.name != task.name and other.source != task.source
         assert (other.labels is None) == (task.labels is None)
         assert other.hub is None
     others = {"capitals": "plurals", "plurals": "capitals", "sst2-paper": "news", "agnews-paper": "reviews"}
-    assert {name: tasks.foreign(TASKS[name]) for name in others} == others
+    assert {name: tasks.unrelated_task(TASKS[name]) for name in others} == others
 
 
 # --- word pairs ------------------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def test_similarities_are_of_every_seed_and_as_the_floors_have_them():
         ("floor_context", agreement.UpdateFilter("ICL", "nonsense"), verdict_scale.FT),
         ("ceiling", verdict_scale.FT, agreement.UpdateFilter("FT", "other", 10)),
     ):
-        of_seed = agreement.by_seed(agreement.between(pairs, one, other), "sim_aou")
+        of_seed = agreement.by_seed(agreement.pairs_between(pairs, one, other), "sim_aou")
         assert stored[kept] == pytest.approx([*statistics.student(of_seed)], abs=1e-4)
 
 
@@ -70,9 +70,9 @@ def test_choices_that_hold_are_what_the_tables_say():
     assert stored["others"]["is"] == ["stays"] and change[1] < 0 < change[2] and abs(change[0]) < floor / 4
     blocks = {arm: results(f"{arm}-longer", "blocks") for arm in bets._CHOICES["lowest"]}
     tokens = stored["lowest"]["tokens"]
-    gaps = {arm: language_models.change(blocks["plain"], blocks[arm], tokens) for arm in ("momentum", "previous")}
+    gaps = {arm: language_models.loss_change(blocks["plain"], blocks[arm], tokens) for arm in ("momentum", "previous")}
     assert all(stored["lowest"][arm] == pytest.approx([*gap], abs=1e-4) and gap.low > 0 for arm, gap in gaps.items())
-    assert not language_models.change(blocks["momentum"], blocks["previous"], tokens).excludes_zero
+    assert not language_models.loss_change(blocks["momentum"], blocks["previous"], tokens).excludes_zero
     assert stored["lowest"]["is"] == ["momentum", "previous"]
     (_, early, _, behind), (_, peak, lead, _), (_, late, _, end) = stored["lasting"]["gains"]
     assert behind < 0 < late < peak and end < lead and early < 0 and stored["lasting"]["is"] == ["peaks"]

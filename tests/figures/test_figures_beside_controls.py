@@ -6,7 +6,7 @@ from explainer.theory.statistics import Interval
 
 def test_every_value_stands_in_its_row():
     values = {"capitals": [0.1, -0.1, 0.05], "plurals": [0.2, -0.2]}
-    figure = beside_controls.scattered(values, {"FT": {"capitals": 0.4, "plurals": 0.3}}, "SimAOU")
+    figure = beside_controls.clouds_with_markers(values, {"FT": {"capitals": 0.4, "plurals": 0.3}}, "SimAOU")
     clouds, marked = figure.data[:2], figure.data[2]
     assert [list(cloud.x) for cloud in clouds] == list(values.values())
     assert all(abs(y - i) <= 0.25 for i, cloud in enumerate(clouds) for y in cloud.y)
@@ -16,7 +16,7 @@ def test_every_value_stands_in_its_row():
 
 def test_neighbours_differ_in_mark_and_colour_and_the_seventh_begins_again():
     rows = {"capitals": [0.1, -0.1]}
-    figure = beside_controls.scattered(rows, {str(i): {"capitals": i} for i in range(7)}, "SimAOU")
+    figure = beside_controls.clouds_with_markers(rows, {str(i): {"capitals": i} for i in range(7)}, "SimAOU")
     first, second, *_, seventh = (trace.marker for trace in figure.data[1:])
     assert first.color == seventh.color != second.color and first.symbol != second.symbol
 

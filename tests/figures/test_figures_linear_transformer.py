@@ -12,7 +12,7 @@ REACHED = -np.log(1 - figures._LEVEL) / np.array(EIGENVALUES)
 
 
 def test_valley_marks_the_flattest_point():
-    figure = figures.valley([-2, -1, 0, 1], {"one": [5, 3, 2, 3], "five": [9, 8, 9, 10]})
+    figure = figures.curvature_by_imbalance([-2, -1, 0, 1], {"one": [5, 3, 2, 3], "five": [9, 8, 9, 10]})
     marks = [trace for trace in figure.data if trace.mode == "markers"]
     assert [(mark.x, mark.y) for mark in marks] == [((0,), (2,)), ((-1,), (8,))]
 
@@ -29,7 +29,7 @@ def test_curves_pass_through_their_marks():
 
 
 def test_decay_shows_sizes_and_the_line_of_the_rate():
-    figure = figures.decay(TIMES[:100], SHARES[:100] - 1, 0.3, EIGENVALUES)
+    figure = figures.missing_over_time(TIMES[:100], SHARES[:100] - 1, 0.3, EIGENVALUES)
     *curves, line = figure.data
     assert len(curves) == 3 and all(min(curve.y) >= 0 for curve in curves)
     assert curves[2].y == pytest.approx(line.y, abs=1e-12)  # the direction that falls at this rate

@@ -39,7 +39,7 @@ def below(checkpoint, bench):
     data = tasks.load("capitals")
     _, examples = controls.own(data, K, 0)
     prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.comparison)]
-    sequences = batched_finetuning.epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
+    sequences = batched_finetuning.repeat_epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
 
     def outputs(ids=""):
         return tiny_models.record(checkpoint, scoring.encode(checkpoint, ids), prompts).outputs
@@ -118,7 +118,7 @@ def test_a_direction_and_its_opposite_are_both_there(tables):
 
 def test_a_direction_is_a_random_update_as_long_as_that_of_training(below, tables):
     outputs, context, finetuned = below
-    with finetuning.scaled(finetuning.random_direction(finetuned, 1), -1).applied():
+    with finetuning.scale_update(finetuning.random_update(finetuned, 1), -1).applied():
         moved = outputs()
     expected = metrics.sim_aou(outputs(), outputs(context), moved).mean().item()
     stored = column(tables["directions"], "sim_aou", direction=1, sign=-1, a="ICL own")
@@ -147,7 +147,7 @@ def test_fewer_lessons_are_bounds_and_the_first_foreign_task(bench, lessons, tho
         assert set(column(changes, "lesson", kind=kind)) == those
     assert column(changes, "epochs", kind="FT", lesson="own") == [1, 2, 3]
     assert set(column(changes, "rate", kind="FT")) == {LR}
-    assert tasks.foreign(tasks.find("capitals")) == "plurals"
+    assert tasks.unrelated_task(tasks.find("capitals")) == "plurals"
     assert Agreement().holds(fewer) == (1, len(those) * len(fewer.stages))
 
 

@@ -119,7 +119,7 @@ def test_the_patch_of_another_query_is_that_of_the_next_one(result, asked):
 @pytest.fixture(scope="module")
 def finetuned(checkpoint, directory):
     sequences = finetuning.training_ids(checkpoint, OWN.task, tasks.demonstrations(OWN, K, 0))
-    return finetuning.fine_tune(checkpoint, batched_finetuning.epochs(sequences, 2, seed=0), case(directory).lr)
+    return finetuning.fine_tune(checkpoint, batched_finetuning.repeat_epochs(sequences, 2, seed=0), case(directory).lr)
 
 
 def test_ft_takes_its_epochs_as_the_comparison_does(result, finetuned):
@@ -166,7 +166,7 @@ def test_rates_are_not_fitted_to_the_queries_that_they_are_judged_on():
     generator = torch.Generator().manual_seed(0)
     effects = torch.randn(8, 5, 1, 10, generator=generator)
     change = torch.randn(8, 1, 10, generator=generator)
-    same = projections.combined(effects, projections.least_squares_rates(effects, change))
+    same = projections.combine(effects, projections.least_squares_rates(effects, change))
     assert projections.sums_of_squares(change, same).explained > 0.02
     assert projections.sums_of_squares(change, projections.cross_fitted(change, effects)).explained < 0
     assert torch.equal(causal_tests._mean_of_others(change)[0], change[1::2].mean(0))

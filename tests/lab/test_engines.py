@@ -213,7 +213,7 @@ def test_gpus_to_share_out(monkeypatch, device, visible, n, gpus):
 
 def test_how_many_groups_are_computed_at_once_here():
     made = engines.local, partial(engines.in_processes, workers=3), partial(engines.on_ray, cpus=2)
-    assert list(map(engines.at_once, made)) == [1, 3, 0]
+    assert list(map(engines.n_parallel, made)) == [1, 3, 0]
 
 
 def require_outcomes_of_local(engine, n_threads):

@@ -30,7 +30,7 @@ def said(tmp_path):
         settings = [toy_study.setting(model, seed=seed) for seed in range(3)]
         for one, its in zip(settings, seconds, strict=False):
             store.save(experiment.identity(one), {"settings": {}}, provenance={}, run={"seconds": its})
-        return list(estimate.lines(experiment, experiment.plan(settings, store), store))
+        return list(estimate.estimate_lines(experiment, experiment.plan(settings, store), store))
 
     return lines
 
@@ -62,7 +62,7 @@ def test_the_weights_of_the_book_are_counted():
 
 
 def test_a_model_takes_the_time_of_the_book_by_its_number_of_weights(monkeypatch):
-    each = published.of_experiment(published_directory() / "comparison", "runs", "word-pairs")["seconds"].median()
+    each = published.rows_of_experiment(published_directory() / "comparison", "runs", "word-pairs")["seconds"].median()
     for ratio in (0.5, 1, 4):
         weights = [SimpleNamespace(numel=lambda ratio=ratio: ratio * durations.WEIGHTS_OF_BOOK)]
         monkeypatch.setattr(loading, "skeleton", lambda _, weights=weights: SimpleNamespace(parameters=lambda: weights))

@@ -143,7 +143,7 @@ def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monke
     model, study = str(saved["llama"]), Comparison(data={"toy": toy_study.DATA})
     settings = [toy_study.setting(model, seed=seed) for seed in range(2)]
     monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("loaded"))
-    monkeypatch.setattr(engines, "at_once", lambda _: workers)
+    monkeypatch.setattr(engines, "n_parallel", lambda _: workers)
     need = study.needs(settings[0])
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need - 1)
     with pytest.raises(ExperimentError, match=f"does not fit: a setting needs about .* in float32.*{message}"):

@@ -16,8 +16,8 @@ from explainer_lab.minimal_pairs import (
     LESSONS,
     Lesson,
     MinimalPairs,
-    agreement,
     contrast,
+    contrast_agreement,
     run_minimal_pairs,
     similarities,
 )
@@ -81,9 +81,9 @@ def test_the_floor_is_zero():
     generator = torch.Generator().manual_seed(0)
     a, b, c, d = torch.randn(4, 5, 2, 8, generator=generator, dtype=torch.float64)
     one, two, turned = contrast(a, b), contrast(c, d), contrast(d, c)
-    for x, y in zip(agreement(one, two), agreement(one, turned), strict=True):
+    for x, y in zip(contrast_agreement(one, two), contrast_agreement(one, turned), strict=True):
         torch.testing.assert_close(x, -y, atol=1e-15, rtol=0)
-    assert agreement(one, one)[0].tolist() == pytest.approx([1, 1])
+    assert contrast_agreement(one, one)[0].tolist() == pytest.approx([1, 1])
 
 
 def test_a_contrast_of_rounding_has_no_agreement():

@@ -96,7 +96,7 @@ def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
     """Summed once more, from the attention weights that the model itself returns."""
     examples = rules.demonstrations(LESSONS[0])
     shown = circuits.token_spans(checkpoint, new_rule.TASK, examples)
-    found = new_rule.votes(checkpoint, examples, rules.prompts)
+    found = new_rule.label_votes(checkpoint, examples, rules.prompts)
     for i in (0, N - 1):
         stem = scoring.answer_prefixes(checkpoint, rules.prompts, LABELS)[i]
         ids = [*shown.ids, *checkpoint.tokenize(rules.prompts[i]), *stem]
@@ -119,7 +119,7 @@ def test_heads_are_chosen_on_words_that_are_not_reported(rules, of_contexts):
         assert sum(row["chosen"] for row in heads) == min(new_rule.N_HEADS, len(heads))
         assert all(row["agrees_others"] >= least for row in heads if row["chosen"])
     given = rows(of_contexts["answers"], rule="A")
-    votes = new_rule.votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
+    votes = new_rule.label_votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
     assert column(of_contexts["answers"], "vote_all", rule="A") == votes.sum((1, 2)).argmax(-1).tolist()
     layer, head = next((r["layer"], r["head"]) for r in rows(of_contexts["heads"], rule="A"))
     agrees = np.mean([v == row["icl"] for v, row in zip(votes[:, layer, head].argmax(-1).tolist(), given, strict=True)])
@@ -165,7 +165,7 @@ def test_answers_are_the_most_probable_labels(tables, rules, checkpoint):
 
 def telling(rules):
     """The token of each label that tells it from the others."""
-    asked = [new_rule.labelled([("", 0)], [label]) for label in range(4)]
+    asked = [new_rule.label_words([("", 0)], [label]) for label in range(4)]
     return [scoring.distinguishing_tokens(rules.checkpoint, new_rule.TASK, each)[0] for each in asked]
 
 

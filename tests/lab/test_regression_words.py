@@ -11,8 +11,8 @@ from explainer_lab.regression_words import DIMENSION, TASK, WORDS
 
 
 def test_points_have_length_one_and_directions_are_at_a_right_angle():
-    assert regression_words.points().shape == (WORDS, DIMENSION)
-    torch.testing.assert_close(regression_words.points().norm(dim=-1), torch.ones(WORDS))
+    assert regression_words.points_of_words().shape == (WORDS, DIMENSION)
+    torch.testing.assert_close(regression_words.points_of_words().norm(dim=-1), torch.ones(WORDS))
     for seed in range(3):
         V = regression_words.directions(seed)
         torch.testing.assert_close(V @ V.T, torch.eye(2), atol=1e-6, rtol=0)
@@ -22,15 +22,20 @@ def test_points_have_length_one_and_directions_are_at_a_right_angle():
 def test_answers_are_signs_and_the_opposite_direction_has_the_opposite_ones():
     w = regression_words.directions(0)[0]
     one, opposite = (regression_words.data(v) for v in (w, -w))
-    x, y = regression_words.numbers(one.train)
+    x, y = regression_words.points_and_signs(one.train)
     assert torch.equal(y, torch.sign(x @ w.double()))
-    assert torch.equal(y, -regression_words.numbers(opposite.train)[1])
+    assert torch.equal(y, -regression_words.points_and_signs(opposite.train)[1])
     assert one.train is one.test and all(e.answer == TASK.labels[e.label] for e in one.train)
 
 
 def test_answers_of_a_direction_at_a_right_angle_say_nothing_about_its_own():
     agreement = [
-        torch.eq(*(regression_words.numbers(regression_words.data(v).train)[1] for v in regression_words.directions(s)))
+        torch.eq(
+            *(
+                regression_words.points_and_signs(regression_words.data(v).train)[1]
+                for v in regression_words.directions(s)
+            )
+        )
         for s in range(20)
     ]
     assert torch.stack(agreement).double().mean() == pytest.approx(0.5, abs=0.05)
@@ -46,7 +51,7 @@ def test_texts_are_demonstrations_of_one_direction_without_a_word_twice():
         text = "".join(f"{TASK.demonstration(example)}\n" for example in examples)
         assert tokenizer.encode(text).ids == ids[1:]
         assert len({example.fields["word"] for example in examples}) == 12
-        x, y = (part.numpy() for part in regression_words.numbers(examples))
+        x, y = (part.numpy() for part in regression_words.points_and_signs(examples))
         separates = linprog(np.zeros(DIMENSION), -y[:, None] * x, -1e-3 * np.ones(12), bounds=(None, None))
         assert separates.success, "some direction has all of these answers"
 

@@ -118,11 +118,11 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
         logits = found.asked.without.run(interventions.with_added_to_stream(found.layers[layer], vector)).logits
         assert log_probs(tables, f"vector{name}") == pytest.approx(of(found, logits), abs=1e-3), name
     others = torch.stack([torch.cat([change[:i], change[i + 1 :]]).mean(0) for i in range(M)])
-    torch.testing.assert_close(on_checkpoint.of_others(change), others)
+    torch.testing.assert_close(on_checkpoint.mean_of_others(change), others)
 
 
 def test_the_vector_of_heads_is_the_sum_of_their_parts(tables, found, checkpoint):
-    heads = circuits.strongest(torch.tensor(tables["heads"]["effect"]).view(len(found.layers), -1), 2)
+    heads = circuits.strongest_heads(torch.tensor(tables["heads"]["effect"]).view(len(found.layers), -1), 2)
     selected = found.selected[""]
     change, vector = (selected.after.heads() - selected.without.heads()).mean(0), 0
     for layer, head in heads:
@@ -138,7 +138,9 @@ def test_heads_that_are_off_give_their_mean_output_at_every_token(tables, found,
     effects = torch.tensor(tables["heads"]["effect"]).view(len(found.layers), -1)
     prompts = [OWN.task.prompt(query) for query in found.asked.queries]
     contexts = [scoring.context_ids(checkpoint, *lesson)[0] for lesson in found.lessons.values()]
-    with circuits.heads_off(checkpoint, circuits.strongest(effects, 2), circuits.mean_outputs(checkpoint, contexts)):
+    with circuits.ablate_heads(
+        checkpoint, circuits.strongest_heads(effects, 2), circuits.mean_head_outputs(checkpoint, contexts)
+    ):
         prefix = on_checkpoint.context(checkpoint, *found.lessons[""])
         logits = interventions.after_context(checkpoint, prefix, prompts).run().logits
     assert log_probs(tables, "off") == pytest.approx(of(found, logits), abs=1e-3)

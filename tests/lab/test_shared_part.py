@@ -51,7 +51,7 @@ def trained(checkpoint, task):
     found = {}
     for name in (*CONTEXTS, "capitals"):
         once = finetuning.training_ids(checkpoint, *task.lesson(name))
-        found[name] = finetuning.fine_tune(checkpoint, batched_finetuning.epochs(once, 2, 0), 0.05)
+        found[name] = finetuning.fine_tune(checkpoint, batched_finetuning.repeat_epochs(once, 2, 0), 0.05)
     return found
 
 

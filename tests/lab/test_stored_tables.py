@@ -92,7 +92,7 @@ def test_similarities_are_those_of_the_agreement():
     """The same demonstrations, queries and trainings, computed side by side with others."""
     ours = results("shared-part", "pairs")
     own = ours[(ours["a_lesson"] == "own") & (ours["b_kind"] == "FT") & (ours["b_lesson"] == "own")]
-    theirs = agreement.between(agreement.pairs("agreement"), UpdateFilter("ICL"), UpdateFilter("FT", epochs=10))
+    theirs = agreement.pairs_between(agreement.pairs("agreement"), UpdateFilter("ICL"), UpdateFilter("FT", epochs=10))
     keys = ["task", "seed"]
     both = own.set_index(keys)["sim_aou"].to_frame("ours").join(theirs.set_index(keys)["sim_aou"], how="inner")
     assert len(both) == len(own)

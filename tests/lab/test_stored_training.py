@@ -58,7 +58,7 @@ def test_a_training_of_a_memory_comes_out_as_it_did():
 
 
 def control_computed_again(setting, model):
-    in_context_llama.save(model, trained_control.snapshots(setting) / str(setting.step))
+    in_context_llama.save(model, trained_control.snapshot_directory(setting) / str(setting.step))
     return trained_control.TrainedControl().compute(setting, progress=False).tables
 
 

@@ -98,8 +98,8 @@ def test_known_learners_see_what_the_context_has():
     context, training = demonstrations(one)
     queries = comparison.draw_queries(data_of(0), one)
     known = trained_control._known_learners(trained_control._prompts(context, queries))
-    X, y = (part.numpy() for part in regression_words.numbers(context))
-    x_q, _ = (part.numpy() for part in regression_words.numbers(queries))
+    X, y = (part.numpy() for part in regression_words.points_and_signs(context))
+    x_q, _ = (part.numpy() for part in regression_words.points_and_signs(queries))
     np.testing.assert_allclose(known["least_squares"], x_q @ np.linalg.lstsq(X, y, rcond=None)[0])
     np.testing.assert_allclose(known["gradient_step"], x_q @ X.T @ y / len(y))
     opposite = trained_control._known_learners(trained_control._prompts(training, queries))
@@ -125,7 +125,11 @@ def test_zero_shot_and_fine_tuning_do_not_depend_on_the_context():
 
 
 def test_another_training_has_other_snapshots(monkeypatch):
-    before = trained_control.snapshots(setting())
-    assert trained_control.snapshots(setting(step=2)) == before != trained_control.snapshots(setting(model=1))
+    before = trained_control.snapshot_directory(setting())
+    assert (
+        trained_control.snapshot_directory(setting(step=2))
+        == before
+        != trained_control.snapshot_directory(setting(model=1))
+    )
     monkeypatch.setitem(trained_control._MODELS, "tiny", replace(TINY, width=32))
-    assert trained_control.snapshots(setting()) != before
+    assert trained_control.snapshot_directory(setting()) != before

@@ -304,7 +304,9 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert run["cpu_seconds"] > 0 and run["seconds"] > 0
     monkeypatch.setattr(language_models, "train", None)
     assert LanguageModels().run(pair, store, progress=False) == tables
-    assert not list(language_models.home(stored[0].identity).glob("*.safetensors")), "the state is cleared away"
+    assert not list(language_models.run_directory(stored[0].identity).glob("*.safetensors")), (
+        "the state is cleared away"
+    )
 
 
 def test_a_device_that_is_not_there(file, tmp_path):
@@ -315,7 +317,7 @@ def test_a_device_that_is_not_there(file, tmp_path):
 def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
     one = replace(MOMENTUM, corpus=file)
     (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["settings"].to_pylist()
-    place = language_models.home(LanguageModels().identity(one)) / "model"
+    place = language_models.run_directory(LanguageModels().identity(one)) / "model"
     model = momentum_attention.load(place)
     assert training.weights_digest(model) == row["weights"]
     assert model.config.momentum_eta == 0.5

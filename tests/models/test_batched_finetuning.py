@@ -91,13 +91,13 @@ def test_the_model_is_as_before(wide):
 
 
 def test_epochs_begin_in_their_own_order_and_hold_every_sequence_once():
-    repeated = batched_finetuning.epochs(SEQUENCES[0], 3, seed=5)
+    repeated = batched_finetuning.repeat_epochs(SEQUENCES[0], 3, seed=5)
     assert repeated[:4] == SEQUENCES[0]
     assert all(sorted(repeated[i : i + 4]) == sorted(SEQUENCES[0]) for i in (4, 8))
     assert (
         repeated
-        == batched_finetuning.epochs(SEQUENCES[0], 3, seed=5)
-        != batched_finetuning.epochs(SEQUENCES[0], 3, seed=6)
+        == batched_finetuning.repeat_epochs(SEQUENCES[0], 3, seed=5)
+        != batched_finetuning.repeat_epochs(SEQUENCES[0], 3, seed=6)
     )
 
 

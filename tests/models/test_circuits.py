@@ -118,7 +118,7 @@ def test_single_bytes_are_left_out_where_there_are_enough_other_tokens():
 
 def test_the_strongest_heads_and_others_of_their_layers():
     scores = torch.tensor([[0.1, 0.9, 0.3], [0.2, 0.8, 0.7], [0.0, 0.0, 0.0]])
-    heads = circuits.strongest(scores, 3)
+    heads = circuits.strongest_heads(scores, 3)
     assert heads == [(0, 1), (1, 1), (1, 2)]
     with pytest.raises(CheckpointError, match="layer 1 has 3 heads, 2 of them given"):
         circuits.random_heads_like(heads, 3, seed=0)
@@ -143,7 +143,7 @@ def test_zero_output_is_a_projection_without_the_columns_of_the_head(any_family)
         weight = module.weight if type(module).__name__ == "Conv1D" else module.weight.T
         weight[d * head : d * (head + 1)] = 0
     own = logits(any_family.model)
-    with tiny_models.unchanged(any_family.model), circuits.heads_off(any_family, heads):
+    with tiny_models.unchanged(any_family.model), circuits.ablate_heads(any_family, heads):
         off = logits(any_family.model)
     torch.testing.assert_close(off, logits(by_hand), rtol=1e-4, atol=1e-4 * own.abs().max().item())
     assert (off - own).abs().max() > 1e-2
@@ -157,13 +157,13 @@ def test_mean_output_is_the_mean_by_hand(checkpoint):
         for ids in texts:
             logits(checkpoint.model, ids)
     with tiny_models.unchanged(checkpoint.model):
-        means = circuits.mean_outputs(checkpoint, texts)
+        means = circuits.mean_head_outputs(checkpoint, texts)
     by_hand = torch.cat(read[:2]).mean(0)
     torch.testing.assert_close(means[1].flatten(), by_hand)
     assert means.shape == (found.n_layers, found.n_heads, found.head_size)
 
     listening = hooks.inputs([(found.layers[1].output, lambda x: read.append(x[0, 1:]))])
-    with circuits.heads_off(checkpoint, [(1, 2)], means), listening:
+    with circuits.ablate_heads(checkpoint, [(1, 2)], means), listening:
         logits(checkpoint.model)
     d = found.head_size
     own, x = read[0], read[2]
@@ -175,10 +175,10 @@ def test_mean_output_is_the_mean_by_hand(checkpoint):
 @pytest.mark.parametrize("head", [(3, 0), (0, 6), (-1, 0), (0, -1)])
 def test_a_head_that_there_is_not_is_named_and_nothing_is_left_after_an_error(checkpoint, head):
     with tiny_models.unchanged(checkpoint.model):
-        with pytest.raises(ZeroDivisionError), circuits.heads_off(checkpoint, [(0, 0), (1, 1)]):
+        with pytest.raises(ZeroDivisionError), circuits.ablate_heads(checkpoint, [(0, 0), (1, 1)]):
             raise ZeroDivisionError
         refused = pytest.raises(CheckpointError, match=rf"no head {head[1]} in layer {head[0]}; it has layers 0 to 2")
-        with refused, circuits.heads_off(checkpoint, [(0, 0), head]):
+        with refused, circuits.ablate_heads(checkpoint, [(0, 0), head]):
             pass
 
 
@@ -186,7 +186,7 @@ def test_a_head_that_there_is_not_is_named_and_nothing_is_left_after_an_error(ch
 
 
 def test_nothing_cut_is_the_prefix(any_family):
-    plain, cut = scoring.encode(any_family, IDS), circuits.encode_cut(any_family, IDS, [])
+    plain, cut = scoring.encode(any_family, IDS), circuits.encode_with_knockout(any_family, IDS, [])
     for a, b in zip((*plain.keys, *plain.values), (*cut.keys, *cut.values), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
@@ -196,7 +196,7 @@ def test_what_is_cut_off_on_every_way_leaves_no_trace(any_family):
     other = (*IDS[:3], 200, *IDS[4:])
     all_ways = [(t, 3) for t in range(4, len(IDS))]
     for cut, same in ((all_ways, True), ([(5, 3)], False)):
-        a, b = (circuits.encode_cut(any_family, ids, cut) for ids in (IDS, other))
+        a, b = (circuits.encode_with_knockout(any_family, ids, cut) for ids in (IDS, other))
         change = max((x - y)[:, :, 4:].abs().max() for x, y in zip(a.values, b.values, strict=True))
         assert (change < 1e-6) == same
 
@@ -204,7 +204,7 @@ def test_what_is_cut_off_on_every_way_leaves_no_trace(any_family):
 @pytest.mark.parametrize("pair", [(3, 3), (2, 3), (len(IDS), 0), (3, -1)])
 def test_only_an_earlier_token_can_be_cut_off(checkpoint, pair):
     with pytest.raises(CheckpointError, match=f"token {pair[0]} cannot be kept from token {pair[1]}"):
-        circuits.encode_cut(checkpoint, IDS, [pair])
+        circuits.encode_with_knockout(checkpoint, IDS, [pair])
 
 
 # Few-shot prompts.
@@ -235,7 +235,7 @@ def test_pairs_that_hide_the_input_keep_the_arrow():
 
 
 def test_answers_are_those_of_scoring(checkpoint):
-    prefix = circuits.encode_cut(checkpoint, circuits.token_spans(checkpoint, CAPITALS, EXAMPLES).ids, [])
+    prefix = circuits.encode_with_knockout(checkpoint, circuits.token_spans(checkpoint, CAPITALS, EXAMPLES).ids, [])
     queries = [Example({"word": "Spain"}, "Madrid"), Example({"word": "Peru"}, "Lima")]
     prompts, words = [CAPITALS.prompt(one) for one in queries], [one.answer for one in queries]
     found = circuits.answers(checkpoint, CAPITALS, prefix, queries)

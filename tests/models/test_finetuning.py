@@ -13,7 +13,7 @@ from tiny_models import SEQUENCES, loss_of
 from explainer.data import tasks
 from explainer.errors import CheckpointError, DivergenceError, TaskError
 from explainer.models import architectures, finetuning, hooks
-from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_direction, scaled, truncated
+from explainer.models.finetuning import fine_tune, fine_tune_layer_causal, random_update, scale_update, truncate_rank
 
 FAMILIES = tuple(tiny_models.CONFIGS)
 LR = 1e-3
@@ -154,10 +154,10 @@ def test_updates_add_up_when_nested(llama):
 
 def test_scaled_updates(llama):
     finetuned = fine_tune(llama, SEQUENCES, LR)
-    doubled = scaled(finetuned, 2.0)
+    doubled = scale_update(finetuned, 2.0)
     assert all(torch.equal(a, 2 * b) for a, b in zip(tensors(doubled.update), tensors(finetuned.update), strict=True))
     before = loss_of(llama.model, SEQUENCES[0])
-    with scaled(finetuned, 0.0).applied():
+    with scale_update(finetuned, 0.0).applied():
         assert loss_of(llama.model, SEQUENCES[0]) == before
 
 
@@ -165,29 +165,29 @@ def test_scaled_updates(llama):
 def test_truncated_updates_are_the_nearest_of_their_rank(wide, family, rank):
     """Of square matrices with biases, and of matrices with fewer rows than columns."""
     finetuned = fine_tune(wide[family], SEQUENCES, LR)
-    for ours, whole in zip(truncated(finetuned, rank).update, finetuned.update, strict=True):
+    for ours, whole in zip(truncate_rank(finetuned, rank).update, finetuned.update, strict=True):
         for near, dW in ((ours.key_weight, whole.key_weight), (ours.value_weight, whole.value_weight)):
             sigma = torch.linalg.svdvals(dW.flatten(0, 1))
             assert torch.linalg.matrix_rank(near.flatten(0, 1)) == rank < len(sigma)
             torch.testing.assert_close((dW - near).norm(), sigma[rank:].norm())
         assert all(a is b is None or torch.equal(a, b) for a, b in zip(ours[1::2], whole[1::2], strict=True))
-    for ours, dW in zip(tensors(truncated(finetuned, 1000).update), tensors(finetuned.update), strict=True):
+    for ours, dW in zip(tensors(truncate_rank(finetuned, 1000).update), tensors(finetuned.update), strict=True):
         torch.testing.assert_close(ours, dW)
     with pytest.raises(ValueError, match="rank is 0"):
-        truncated(finetuned, 0)
+        truncate_rank(finetuned, 0)
 
 
 def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(wide):
     finetuned = fine_tune(wide["opt"], SEQUENCES, LR)
-    control = random_direction(finetuned, seed=1)
+    control = random_update(finetuned, seed=1)
     ours, trained = tensors(control.update), tensors(finetuned.update)
     for a, b in zip(ours, trained, strict=True):
         torch.testing.assert_close(a.norm(), b.norm())
     flat, flat_trained = (torch.cat([x.flatten() / x.norm() for x in side]) for side in (ours, trained))
     assert abs(flat @ flat_trained) / len(ours) < 5 / math.sqrt(len(flat))
     assert abs(flat.mean()) < 5 * flat.std() / math.sqrt(len(flat))
-    assert equal(control, random_direction(finetuned, seed=1))
-    assert not equal(control, random_direction(finetuned, seed=2))
+    assert equal(control, random_update(finetuned, seed=1))
+    assert not equal(control, random_update(finetuned, seed=2))
     assert (control.losses, control.gradient_norms) == ((), ())
     assert math.isnan(control.loss_after)
 
@@ -204,7 +204,7 @@ def test_divergence_is_reported_and_cannot_be_used(llama, train, lr):
     assert len(finetuned.losses) == len(finetuned.gradient_norms) == 2
     assert math.isnan(finetuned.loss_after)
     expected = re.escape(f"learning rate {lr:g} diverged at step 1; use a smaller one")
-    for unusable in (finetuned, scaled(finetuned, 0.5), random_direction(finetuned, 0)):
+    for unusable in (finetuned, scale_update(finetuned, 0.5), random_update(finetuned, 0)):
         with pytest.raises(DivergenceError, match=expected), unusable.applied():
             pass
 

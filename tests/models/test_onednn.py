@@ -27,7 +27,7 @@ def test_losses_and_gradients_are_pytorchs(family, frozen, saved, monkeypatch):
     expected, theirs = gradients(model, ids)
     calls, product = [], onednn._product
     monkeypatch.setattr(onednn, "_product", lambda *args: calls.append(1) or product(*args))
-    with onednn.fast():
+    with onednn.use_onednn():
         loss, ours = gradients(model, ids)
     assert len(calls) > 4 * model.config.num_hidden_layers
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-5)
@@ -38,7 +38,7 @@ def test_losses_and_gradients_are_pytorchs(family, frozen, saved, monkeypatch):
 
 def test_weights_are_read_at_each_call():
     x, weight = torch.randn(4, 8), torch.randn(6, 8)
-    with onednn.fast():
+    with onednn.use_onednn():
         linear(x, weight)
         weight *= 2
         torch.testing.assert_close(linear(x, weight), x @ weight.T, rtol=1e-5, atol=1e-5)
@@ -48,20 +48,20 @@ def test_weights_are_read_at_each_call():
 def test_other_formats_are_left_to_pytorch(dtype, monkeypatch):
     monkeypatch.setattr(onednn, "_product", None)
     x, weight, bias = torch.randn(4, 8, dtype=dtype), torch.randn(6, 8, dtype=dtype), torch.randn(6, dtype=dtype)
-    with onednn.fast():
+    with onednn.use_onednn():
         assert torch.equal(linear(x, weight, bias), linear(x, weight, bias))
 
 
 def test_autocast_still_rounds(monkeypatch):
     monkeypatch.setattr(onednn, "_product", None)
     x, weight = torch.randn(4, 8), torch.randn(6, 8)
-    with torch.autocast("cpu", torch.bfloat16), onednn.fast():
+    with torch.autocast("cpu", torch.bfloat16), onednn.use_onednn():
         assert linear(x, weight).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("_of_no_version", (1,)), ("_linear_pointwise", ("another",))])
 def test_an_operator_that_a_version_lacks_or_has_otherwise_is_none(name, arguments):
-    assert onednn.operator("mkldnn", name, *arguments) is None
+    assert onednn.private_operator("mkldnn", name, *arguments) is None
 
 
 def test_without_the_private_operators_pytorchs_own_are_used(saved, monkeypatch):

@@ -98,7 +98,7 @@ def test_a_side_of_two_settings_is_refused():
 def test_what_both_conditions_share_cancels(shift, seeds):
     """A constant shift is its own interval, in whatever order the settings come."""
     frame = frames(*({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds))
-    (exact,) = against_controls.changes({"all": frame}, ["ascent"], ["sim_aou"]).values()
+    (exact,) = against_controls.changes_under_controls({"all": frame}, ["ascent"], ["sim_aou"]).values()
     assert tuple(exact) == pytest.approx((shift,) * 3, abs=1e-5)
 
 
@@ -108,9 +108,9 @@ def test_what_was_learned_is_settled_over_seeds():
     frame = frame.assign(zsl_correct=False, ft_correct=False)
     frame.loc[(frame["task"] == "past") & (frame["query"] < 20), "ft_correct"] = True
     frame.loc[(frame["task"] == "capitals") & (frame["query"] < 3) & (frame["seed"] < 2), "ft_correct"] = True
-    assert against_controls.learned(frame, "ft") == ["past"]
+    assert against_controls.tasks_learned(frame, "ft") == ["past"]
     lost = frame.assign(zsl_correct=frame["ft_correct"], ft_correct=False)
-    assert against_controls.learned(lost, "ft") == []
+    assert against_controls.tasks_learned(lost, "ft") == []
 
 
 def test_every_control_is_compared_with_the_real_one():
@@ -118,10 +118,12 @@ def test_every_control_is_compared_with_the_real_one():
         *({"seed": s, "control": c, "shift": x} for c, x in (("ascent", -0.3), ("none", 0)) for s in range(3))
     )
     measures = ("sim_aou", "sim_am_delta", "update_cosine")
-    compared = against_controls.changes({"pairs": frame, "other": frame[frame["control"] == "none"]}, measures=measures)
+    compared = against_controls.changes_under_controls(
+        {"pairs": frame, "other": frame[frame["control"] == "none"]}, measures=measures
+    )
     assert set(compared) == {("pairs", "ascent", "sim_aou"), ("pairs", "ascent", "update_cosine")}
     assert all(each.estimate == pytest.approx(-0.3) for each in compared.values())
-    (turned,) = against_controls.changes({"pairs": frame}, ["none"], ["sim_aou"], than="ascent").values()
+    (turned,) = against_controls.changes_under_controls({"pairs": frame}, ["none"], ["sim_aou"], than="ascent").values()
     assert turned.estimate == pytest.approx(0.3)
     table = against_controls.as_table(compared)
     assert table.loc[("pairs", "FT: ascent", "sim_aou"), "difference"].startswith("\N{MINUS SIGN}0.300")

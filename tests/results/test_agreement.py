@@ -47,13 +47,13 @@ def frame():
 
 def test_a_pair_is_found_whichever_change_comes_first(frame):
     own, nonsense = UpdateFilter("FT", "own", 10), UpdateFilter("FT", "nonsense", 10)
-    assert len(agreement.between(frame, own, nonsense)) == len(agreement.between(frame, nonsense, own)) == 4
-    assert set(agreement.between(frame, own, UpdateFilter("FT", "past"))["sim_aou"]) == {0.6}
+    assert len(agreement.pairs_between(frame, own, nonsense)) == len(agreement.pairs_between(frame, nonsense, own)) == 4
+    assert set(agreement.pairs_between(frame, own, UpdateFilter("FT", "past"))["sim_aou"]) == {0.6}
 
 
 def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
     def values(which):
-        return sorted(set(agreement.between(frame, UpdateFilter("ICL"), which)["sim_aou"].round(6)))
+        return sorted(set(agreement.pairs_between(frame, UpdateFilter("ICL"), which)["sim_aou"].round(6)))
 
     assert values(UpdateFilter("FT", "own", 1)) == [0.2, 0.21, 0.22, 0.23]
     assert values(UpdateFilter("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
@@ -63,9 +63,9 @@ def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
 
 
 def test_intervals_are_students_over_seeds(frame):
-    own = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
+    own = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
     assert_student(agreement.by_task(own, "sim_aou")["plurals"], [0.4, 0.42, 0.44, 0.46])
-    once = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
+    once = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
     assert_student(agreement.differences(own, once, "sim_aou")["plurals"], [0.2, 0.21, 0.22, 0.23])
 
 
@@ -87,7 +87,7 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
 
 
 def test_another_task_is_any_other(frame):
-    foreign = agreement.between(frame, UpdateFilter("ICL"), UpdateFilter("FT", agreement.FOREIGN, 10))
+    foreign = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", agreement.FOREIGN, 10))
     assert set(foreign["b_lesson"]) == {"past", "capitals"}
 
 

@@ -199,7 +199,7 @@ def test_what_the_story_says_of_the_stored_pairs():
 def test_what_floors_and_ceilings_says_of_capitals():
     """The weights tell the very examples from others when the training is swapped, and not when the context is."""
     stored = agreement.pairs("agreement").query("task == 'capitals'")
-    own = agreement.between(stored, verdict_scale.ICL, verdict_scale.FT)
+    own = agreement.pairs_between(stored, verdict_scale.ICL, verdict_scale.FT)
     cost = verdict_scale.cost_of_other_examples(stored, "update_cosine")
     said = {name: [round(end, 3) for end in cost[f"{name} swapped"]] for name in ("training", "context")}
     assert said == {"training": [0.014, 0.008, 0.020], "context": [0.003, -0.005, 0.010]}
@@ -219,7 +219,7 @@ def test_what_the_story_says_of_the_causal_tests():
 
 
 def test_what_between_floor_and_ceiling_says_of_noise():
-    own = agreement.between(agreement.pairs("agreement"), verdict_scale.ICL, verdict_scale.FT)
+    own = agreement.pairs_between(agreement.pairs("agreement"), verdict_scale.ICL, verdict_scale.FT)
     said = {"sim_aou_noise": 0.14, "sim_aou_tangent_uncentred": 0.29}
     assert {name: round(agreement.over_tasks(own, name).estimate, 2) for name in said} == said
 
@@ -268,12 +268,12 @@ def test_what_the_note_on_update_matrices_says_in_words():
         other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement.FOREIGN))
         assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
     icl, ft = verdict_scale.ICL, verdict_scale.FT
-    own = agreement.between(stored, icl, ft)
+    own = agreement.pairs_between(stored, icl, ft)
     for swapped, wanted in (
         ((icl, replace(ft, lesson="other")), ["capitals"]),
         ((replace(icl, lesson="other"), ft), []),
     ):
-        less = agreement.differences(own, agreement.between(stored, *swapped), "update_cosine")
+        less = agreement.differences(own, agreement.pairs_between(stored, *swapped), "update_cosine")
         assert [task for task, each in less.items() if each.p_value < 0.05] == wanted
 
 

@@ -72,11 +72,11 @@ def test_documents_keep_the_mean_over_blocks():
 
 
 def test_changes_are_paired():
-    change = language_models.change(VARIANT, PLAIN, 9)
+    change = language_models.loss_change(VARIANT, PLAIN, 9)
     changes = [-1 / 4, -2 / 4, -3 / 4]
     assert change.estimate == pytest.approx(-0.5)
     assert change.high - change.low >= statistics.student(changes).high - statistics.student(changes).low
-    none = language_models.change(PLAIN, PLAIN, 9)
+    none = language_models.loss_change(PLAIN, PLAIN, 9)
     assert (*none, none.p_value) == (0, 0, 0, 1)
 
 
@@ -84,8 +84,8 @@ def test_changes_are_those_of_the_budget_when_longer_runs_stand_beside():
     longer = [side.assign(setting="longer-" + side["setting"], tokens=36) for side in (VARIANT, PLAIN)]
     longer[0]["nll"] -= 5
     both = [pd.concat(sides) for sides in zip((VARIANT, PLAIN), longer, strict=True)]
-    assert language_models.change(*both, 9).estimate == pytest.approx(-0.5)
-    assert language_models.change(*both, 36).estimate == pytest.approx(-5.5)
+    assert language_models.loss_change(*both, 9).estimate == pytest.approx(-0.5)
+    assert language_models.loss_change(*both, 36).estimate == pytest.approx(-5.5)
 
 
 def test_by_seed_has_a_row_for_each_budget():
@@ -94,9 +94,9 @@ def test_by_seed_has_a_row_for_each_budget():
 
 
 def test_an_arm_is_read_with_its_longer_runs():
-    budgets = language_models.of_arm("previous", "budgets")
+    budgets = language_models.table_of_arm("previous", "budgets")
     assert sorted(budgets["tokens"].unique()) == [327_680, 1_310_720, 5_242_880]
-    assert set(language_models.of_arm("learned", "budgets")["tokens"]) == {327_680}
+    assert set(language_models.table_of_arm("learned", "budgets")["tokens"]) == {327_680}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,9 @@ def test_the_chapter_says_the_stored_gaps(arm, said):
     """`idea_it_inspired`: the gap appears, peaks and shrinks; that of the previous value alone is never smaller."""
     found = language_models.change_at_budgets("plain", arm)
     assert [round(each.estimate, 2) for each in found.values()] == list(said)
-    losses = [language_models.by_seed(language_models.of_arm(name, "budgets"), "held_out") for name in ("plain", arm)]
+    losses = [
+        language_models.by_seed(language_models.table_of_arm(name, "budgets"), "held_out") for name in ("plain", arm)
+    ]
     for tokens, each in found.items():
         plain, other = (its.loc[tokens] for its in losses)
         assert (np.sign(plain - other) == np.sign(each.estimate)).all()
@@ -116,7 +118,7 @@ def test_the_chapter_says_the_stored_gaps(arm, said):
 
 def test_both_leads_rise_and_then_flatten():
     """`language_models` once said that the lead of the previous value stays near 0.3 million tokens."""
-    plain, *variants = (language_models.of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
+    plain, *variants = (language_models.table_of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
     plain, *variants = (rows[rows["steps"] == 640] for rows in (plain, *variants))
     for variant in variants:
         lead = language_models.tokens_saved(variant, plain)

@@ -33,12 +33,12 @@ def test_answers_count_by_the_rule_of_their_lesson():
             told("FT", 4, "A", 0.75),
         ]
     )
-    found = new_rule.right(changes, "ICL")
+    found = new_rule.accuracy_by_strength(changes, "ICL")
     assert list(found) == [4, 8] and all(type(strength) is int for strength in found)
     assert_student(found[4], [(0.125 + 0.25 * seed) / 2 for seed in SEEDS])  # means over lessons and cues
     assert tuple(found[8]) == (1, 1, 1)
-    assert new_rule.right(changes, "ICL shuffled")[8].estimate == 0.5
-    assert new_rule.right(changes, "FT")[4].estimate == 0.75
+    assert new_rule.accuracy_by_strength(changes, "ICL shuffled")[8].estimate == 0.5
+    assert new_rule.accuracy_by_strength(changes, "FT")[4].estimate == 0.75
 
 
 # Votes.
@@ -80,15 +80,15 @@ def test_by_chance_a_query_has_the_vote_of_any_query_of_its_draw_and_rule(answer
     """Votes of (0, A): 0, 0, 1, 2; of (0, B): 1 four times; of (1, A): 2, 3, 2, 3. Of wrong answers, by all queries."""
     of_each = {(0, "A"): (0.5, 0.25, 0.25, 0), (0, "B"): (1, 1, 0, 0), (1, "A"): (0.5, 0, 0.5, 0.5)}
     hits = [sum(of_each[0, "A"] + of_each[0, "B"]), sum(of_each[1, "A"])]
-    shares(new_rule.by_chance(answers, "vote"), hits, (8, 4))
-    shares(new_rule.by_chance(answers, "vote", wrong=True), (0.25 + 1 + 0, 0.5), (3, 1))
+    shares(new_rule.agreement_by_chance(answers, "vote"), hits, (8, 4))
+    shares(new_rule.agreement_by_chance(answers, "vote", wrong=True), (0.25 + 1 + 0, 0.5), (3, 1))
 
 
 def test_chance_is_that_of_each_cue(answers):
     """With the same votes whatever the query, chance is the agreement; with those of another cue it would not be."""
     other = answers.assign(cue="category", vote=3)
     both = pd.concat([answers.assign(vote=1), other])
-    assert tuple(new_rule.by_chance(both, "vote")) == pytest.approx(tuple(new_rule.agreement(both, "vote")))
+    assert tuple(new_rule.agreement_by_chance(both, "vote")) == pytest.approx(tuple(new_rule.agreement(both, "vote")))
 
 
 # Contrasts.
@@ -120,12 +120,15 @@ def interventions():
 
 
 def test_parts_by_what_is_put_in_where(interventions):
-    everywhere, third = new_rule.parts(interventions), new_rule.parts(interventions, "log_odds", "upper third")
+    everywhere, third = (
+        new_rule.accuracy_after_parts(interventions),
+        new_rule.accuracy_after_parts(interventions, "log_odds", "upper third"),
+    )
     assert list(everywhere) == ["context", "along_ft", "along_near"]
     assert everywhere["context"].estimate == pytest.approx(0.9 + 0.05 + 0.01)
     assert_student(everywhere["along_ft"], [0.5 + 0.05 + 0.01 + 0.01 * seed for seed in SEEDS])
     assert third["context"].estimate == pytest.approx(1.8)
-    one_third = new_rule.parts(interventions[interventions["layers"] != "all"], layers="upper third")
+    one_third = new_rule.accuracy_after_parts(interventions[interventions["layers"] != "all"], layers="upper third")
     assert list(one_third) == ["along_ft", "along_near"]
     assert one_third["along_near"].estimate == pytest.approx(0.2 + 0.05 + 0.05 + 0.01)
 

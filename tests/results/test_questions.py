@@ -115,8 +115,8 @@ def test_accounts_are_shares_between_floor_and_ceiling():
 
 def test_the_scale_of_a_vote_is_that_of_agreement_and_chance():
     votes = new_rule.both_grids("rule-contexts", "answers")
-    agree, chance = (of(votes, "vote").estimate for of in (new_rule.agreement, new_rule.by_chance))
-    found = new_rule.beyond_chance(votes, "vote").estimate
+    agree, chance = (of(votes, "vote").estimate for of in (new_rule.agreement, new_rule.agreement_by_chance))
+    found = new_rule.agreement_beyond_chance(votes, "vote").estimate
     assert found == pytest.approx((agree - chance) / (1 - chance), abs=0.001)
 
 

@@ -27,43 +27,43 @@ def test_the_end_is_the_last_step():
 
 
 def test_over_keys_has_an_interval_for_each_rule():
-    found = recall.over_keys(CURVE, "kept")
+    found = recall.mean_over_keys(CURVE, "kept")
     assert list(found) == [recall.NAMES[rule] for rule in HIGHER]
     assert_student(found["delta + momentum"], 0.6 - 0.15 + 0.01 * np.arange(4))
 
 
 def test_no_end_leaves_zero_and_one():
     edge = CURVE.assign(kept=np.where(CURVE["seed"] == 0, 0.9, 1.0))
-    assert recall.over_keys(edge, "kept")["delta rule"].high == 1.0
+    assert recall.mean_over_keys(edge, "kept")["delta rule"].high == 1.0
 
 
 def test_over_training_is_a_mean_over_numbers_of_keys():
-    found = recall.over_training(CURVE, "kept", ["delta", "delta-momentum"])
+    found = recall.curve_over_training(CURVE, "kept", ["delta", "delta-momentum"])
     assert list(found) == ["delta rule", "delta + momentum"] and list(found["delta rule"]) == [0, 20]
     assert found["delta rule"][0].estimate == 0
     assert found["delta + momentum"][20].estimate == pytest.approx(0.45 + 0.015)
 
 
 def test_rules_are_compared_seed_by_seed():
-    found = recall.compared(CURVE, "delta-momentum", "delta", "revised")
+    found = recall.rule_difference(CURVE, "delta-momentum", "delta", "revised")
     assert found.by_seed.to_dict() == pytest.approx({0: 0.1, 1: 0.11, 2: 0.12, 3: 0.13})
     assert_student(found.mean, found.by_seed)
     assert found.ahead == 4 and found.sign_p == pytest.approx(2 / 16)
-    opposite = recall.compared(CURVE, "delta", "delta-momentum", "revised")
+    opposite = recall.rule_difference(CURVE, "delta", "delta-momentum", "revised")
     assert opposite.ahead == 0 and opposite.mean.estimate == pytest.approx(-found.mean.estimate)
 
 
 def test_a_tie_is_not_ahead():
     tied, delta, other = CURVE.copy(), CURVE["rule"] == "delta", CURVE["rule"] == "delta-momentum"
     tied.loc[other & (CURVE["seed"] == 2), "revised"] = CURVE.loc[delta & (CURVE["seed"] == 2), "revised"].to_numpy()
-    found = recall.compared(tied, "delta-momentum", "delta", "revised")
+    found = recall.rule_difference(tied, "delta-momentum", "delta", "revised")
     assert found.by_seed[2] == 0 and found.ahead == 3 and found.sign_p == pytest.approx(2 / 8)
 
 
 def test_a_seed_without_its_match_is_refused():
     lonely = CURVE[(CURVE["rule"] != "delta") | (CURVE["seed"] != 2)]
     with pytest.raises(ExperimentError, match=r"seeds \[2\] are not there for both delta-momentum and delta"):
-        recall.compared(lonely, "delta-momentum", "delta", "kept")
+        recall.rule_difference(lonely, "delta-momentum", "delta", "kept")
 
 
 def test_effects_of_momentum_are_corrected_for_their_number():
@@ -76,7 +76,7 @@ def test_effects_of_momentum_are_corrected_for_their_number():
     assert {outcome: list(of) for outcome, of in effects.items()} == {
         outcome: ["delta-momentum", "momentum-attention"] for outcome in ("kept", "revised")
     }
-    raw = recall.compared(curve, "delta-momentum", "delta", "kept")
+    raw = recall.rule_difference(curve, "delta-momentum", "delta", "kept")
     corrected = effects["kept"]["delta-momentum"]
     assert corrected.mean.estimate == raw.mean.estimate and corrected.by_seed.equals(raw.by_seed)
     assert raw.mean.p_value < corrected.mean.p_value <= 4 * raw.mean.p_value

@@ -138,12 +138,12 @@ def test_selection_on_other_queries_and_on_the_same():
         ("report", 1, 3e-3, 0.6, 0.7),
     ]
     settings = pd.DataFrame(rows, columns=columns)
-    assert reporting.selected(settings).name == 7
-    assert reporting.selected(settings, "report").name == 5
+    assert reporting.selected_setting(settings).name == 7
+    assert reporting.selected_setting(settings, "report").name == 5
     with pytest.raises(ExperimentError, match="not among the reported"):
-        reporting.selected(settings[:5])
+        reporting.selected_setting(settings[:5])
     with pytest.raises(ExperimentError, match="none of the settings"):
-        reporting.selected(settings[4:], "selection")
+        reporting.selected_setting(settings[4:], "selection")
 
 
 # --- the published tables of the book ---------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
 
 @cache
 def asked():
-    return scorecard.questions()
+    return scorecard.beside_paper()
 
 
 CLAIMS = {

@@ -71,7 +71,7 @@ def test_missed_is_the_error_at_the_best_scale():
 
 def test_medians_are_over_the_heads_of_all_prompts():
     prompts = [PromptHeads([random_head(seed=10 * p + h) for h in range(4)], [], 6) for p in range(3)]
-    found = softmax_forms.of_prompts(prompts)
+    found = softmax_forms.cosines_of_prompts(prompts)
     assert found.shape == (3, 4, 2, 5)
     medians = softmax_forms.medians(found[:, :, 0])
     assert [each.estimate for each in medians] == pytest.approx(np.median(found[:, :, 0], axis=1).mean(0))

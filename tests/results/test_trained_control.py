@@ -33,7 +33,7 @@ def test_differences_are_between_settings_that_differ_in_the_control_only():
         {"model": 0, "sim_aou": 0.9, "step": 10},
         {"model": 1, "sim_aou": 0.2, "control": "foreign-context"},
     ]
-    found = trained_control.own_minus(frame(rows), "foreign-context", "sim_aou")
+    found = trained_control.own_minus_control(frame(rows), "foreign-context", "sim_aou")
     assert found["sim_aou"].tolist() == pytest.approx([0.4]) and found["model"].tolist() == [0]
 
 

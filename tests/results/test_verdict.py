@@ -119,7 +119,7 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
 
 def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
     publish(tmp_path, "new_rule")
-    command = answers.to_run(tmp_path, "shared_part", checkpoint=OWN)
+    command = answers.command_for(tmp_path, "shared_part", checkpoint=OWN)
     assert "--tasks capitals plurals past antonyms --seeds 0 1 2 3 4 --publish" in command
 
 
@@ -150,7 +150,7 @@ def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys)
     ((name, queries),) = scorecard.queries_of_directory(tmp_path).items()
     own, book = (
         {what: (f"{one.here:.3f}", f"{one.floor:.3f}", one.verdict) for what, one in asked.items()}
-        for asked in (scorecard.questions("1.3B", queries), scorecard.questions("1.3B"))
+        for asked in (scorecard.beside_paper("1.3B", queries), scorecard.beside_paper("1.3B"))
     )
     assert name == OWN and own == book
 
@@ -158,13 +158,13 @@ def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys)
 def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
     queries = results("cb", "queries", control="none")
     of_layers = {"cb": results("cb", "layers", control="none")}
-    full = scorecard.under_protocol(queries, of_layers)
-    found = scorecard.under_protocol(queries.assign(sim_am=float("nan")), of_layers)
+    full = scorecard.claims_under_protocol(queries, of_layers)
+    found = scorecard.claims_under_protocol(queries.assign(sim_am=float("nan")), of_layers)
     assert {claim for claim in full if found[claim] != full[claim]} == {
         "SimAM is higher after FT than before", "SimAM rises with depth"
     }  # fmt: skip
     assert found["SimAM rises with depth"].verdict == "cannot be asked here"
-    none = scorecard.under_protocol(queries.assign(ft_correct=queries["zsl_correct"]), of_layers)
+    none = scorecard.claims_under_protocol(queries.assign(ft_correct=queries["zsl_correct"]), of_layers)
     assert "FT repairs none of" in none["ICL repairs what FT repairs: Rec2FTP"].because
 
 
@@ -177,7 +177,7 @@ def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, com
 
 
 def test_the_book_has_the_rows_of_its_chapter(of_book):
-    rows = verdict_scale.of_seeds(
+    rows = verdict_scale.rows_by_seed(
         agreement.pairs("agreement"),
         results("shared-part", "queries"),
         results("causal-tests", "queries"),
@@ -192,11 +192,11 @@ def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     publish(tmp_path, "agreement")
     (six,) = verdict_scale.verdict(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
-    assert list(verdict_scale.missing(six)) == ["shared_part", "causal_tests"]
+    assert list(verdict_scale.missing_rows(six)) == ["shared_part", "causal_tests"]
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal_tests")
     ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()
-    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing(ten)
+    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing_rows(ten)
 
 
 def test_bounds_give_the_same_rows_and_beside_all_lessons_they_are_not_counted(of_book, tmp_path):
@@ -235,7 +235,7 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
 
 def in_bfloat16(folder):
     """The first published setting of an experiment as if it had been computed in bfloat16."""
-    first = published.of_experiment(folder)["setting"].iloc[0]
+    first = published.rows_of_experiment(folder)["setting"].iloc[0]
 
     def half(runs):
         its = runs["setting"] == first
@@ -248,7 +248,7 @@ def in_bfloat16(folder):
 def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
     publish(tmp_path, "agreement")
-    settings = published.of_experiment(tmp_path / "agreement")
+    settings = published.rows_of_experiment(tmp_path / "agreement")
     verdict_scale.verdict(tmp_path)
     assert reporting.provenance(settings).formats == ["float32"]
     in_bfloat16(tmp_path / "agreement")

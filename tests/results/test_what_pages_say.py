@@ -66,7 +66,7 @@ def test_a_rate_that_the_search_did_not_list_is_named():
 
 def test_the_four_questions_have_the_numbers_of_paper_and_tables():
     """In bold: the paper's number, what it is read against, ours with its interval, what that is read against."""
-    asked = scorecard.questions()
+    asked = scorecard.beside_paper()
     for line, measure in zip(
         sentences("comparison", "**The paper: "), ("Rec2FTP", "SimAOU", "SimAM", "τ"), strict=True
     ):

@@ -72,11 +72,11 @@ def test_the_step_is_chosen_on_one_sample_and_judged_on_another():
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 3), st.integers(0, 99))
 def test_two_layers_take_one_step_on_a_row_of_tokens(n, d, d_y, seed):
     X, Y, x = randn(n, d, seed=seed), randn(n, d_y, seed=seed + 100), randn(d, seed=seed + 200)
-    H = learning_head.look_back(learning_head.residual_stream(X, Y, x), d, d_y)
+    H = learning_head.look_back_layer(learning_head.residual_stream(X, Y, x), d, d_y)
     copied = H[:, -d:]
     assert torch.equal(copied[1::2], X) and not copied[::2].any()
     step = torch_step(torch.zeros(d_y, d, dtype=torch.float64), X.mT, Y.mT, 0.5)
-    assert same(learning_head.learn(H, d, d_y, 0.5), step @ x)
+    assert same(learning_head.learning_layer(H, d, d_y, 0.5), step @ x)
 
 
 def test_one_layer_cannot_learn_from_a_row_of_tokens():
@@ -84,7 +84,7 @@ def test_one_layer_cannot_learn_from_a_row_of_tokens():
     n, d, d_y = 4, 3, 2
     X, Y, x = randn(n, d), randn(n, d_y, seed=1), randn(d, seed=2)
     rows = {(a, b): learning_head.residual_stream(a * X, b * Y, x) for a in (1, 2) for b in (1, 2)}
-    assert not learning_head.learn(rows[1, 1], d, d_y, 0.5).any()
+    assert not learning_head.learning_layer(rows[1, 1], d, d_y, 0.5).any()
     matrices = randn(3, 4, rows[1, 1].shape[1], seed=3)
     out = {at: learning_head._causal_head(H, *matrices)[-1] for at, H in rows.items()}
     assert same(out[2, 2] - out[1, 1], (out[2, 1] - out[1, 1]) + (out[1, 2] - out[1, 1]))

@@ -48,7 +48,7 @@ def test_a_direction_as_near_has_the_same_cosine_and_so_a_component_of_the_same_
 @given(SEEDS)
 def test_rates_of_a_combination_are_found_again(seed):
     effects, rates = randn(5, 3, 2, 8, seed=seed), randn(2, 3, seed=seed + 1)
-    change = projections.combined(effects, rates)
+    change = projections.combine(effects, rates)
     expected = torch.stack([sum(rates[layer, i] * effects[:, i, layer] for i in range(3)) for layer in range(2)], 1)
     torch.testing.assert_close(change, expected)
     torch.testing.assert_close(projections.least_squares_rates(effects, change), rates, rtol=1e-7, atol=1e-9)
@@ -68,12 +68,12 @@ def test_rates_do_not_depend_on_the_size_of_the_effects():
 def test_best_rates_are_the_nearest():
     effects, change = randn(6, 3, 8), randn(6, 8, seed=1)
     rates = projections.least_squares_rates(effects, change)
-    least = projections.sums_of_squares(change, projections.combined(effects, rates)).left
+    least = projections.sums_of_squares(change, projections.combine(effects, rates)).left
     for i in range(3):
         for step in (-0.01, 0.01):
             moved = rates.clone()
             moved[i] += step
-            assert projections.sums_of_squares(change, projections.combined(effects, moved)).left > least
+            assert projections.sums_of_squares(change, projections.combine(effects, moved)).left > least
 
 
 def test_equal_effects_share_the_rate_and_nothing_explains_nothing():

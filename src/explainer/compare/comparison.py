@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from explainer.compare import similarities
 from explainer.compare.controls import CONTROLS, Control
-from explainer.compare.observations import Observed, linear_maps, observe, scores
+from explainer.compare.observations import Observed, accuracy_measures, linear_maps, observe
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -64,7 +64,7 @@ class ComparisonSetting:
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         object.__setattr__(self, "lr", float(self.lr))  # 1 and 1.0 are one setting, not two
-        object.__setattr__(self, "checkpoint", loading.one_name(self.checkpoint))
+        object.__setattr__(self, "checkpoint", loading.canonical_checkpoint(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         require(self.k >= 1, f"k = {self.k}: fine-tuning needs at least 1 demonstration.")
         require(self.n_queries >= 2, f"{self.n_queries} queries: comparisons between queries need at least 2.")
@@ -115,10 +115,10 @@ class Baseline:
 
     def serves(self, source: Checkpoint, setting: ComparisonSetting) -> bool:
         """Whether the setting differs from that of the baseline in fine-tuning only."""
-        return source is self.source and share_icl(self.setting, setting)
+        return source is self.source and have_same_baseline(self.setting, setting)
 
 
-def share_icl(a: ComparisonSetting, b: ComparisonSetting) -> bool:
+def have_same_baseline(a: ComparisonSetting, b: ComparisonSetting) -> bool:
     """Whether two settings differ in fine-tuning only."""
     return replace(a, lr=1.0, control="none") == replace(b, lr=1.0, control="none") and a.changes.shares_icl(b.changes)
 
@@ -280,7 +280,7 @@ def _predictions(observed: Mapping[str, Observed], baseline: Baseline) -> tuple[
     queries |= {} if labels is None else {"label": labels}
     settings: dict[str, Any] = {}
     for state, one in observed.items():
-        settings |= {f"{state}_{name}": value for name, value in scores(one, labels).items()}
+        settings |= {f"{state}_{name}": value for name, value in accuracy_measures(one, labels).items()}
         queries[f"{state}_correct"] = one.correct
         queries |= {} if labels is None else {f"{state}_log_probs": one.log_probs}
     return settings, queries
@@ -323,7 +323,7 @@ def _similarities(baseline: Baseline, trained: _FT, setting: ComparisonSetting, 
         measures |= similarities.of_scores(*own_scores, len(baseline.context[0]), setting.seed)
     else:
         notes.append("the tokenizer gives a query other tokens after demonstrations than without them")
-    spans = common_tokens(baseline, setting)
+    spans = demonstration_spans(baseline, setting)
     if spans is None:
         notes.append("FT was trained on other tokens than those of the context")
     else:
@@ -331,7 +331,7 @@ def _similarities(baseline: Baseline, trained: _FT, setting: ComparisonSetting, 
     return measures
 
 
-def common_tokens(baseline: Baseline, setting: ComparisonSetting) -> list[tuple[int, int]] | None:
+def demonstration_spans(baseline: Baseline, setting: ComparisonSetting) -> list[tuple[int, int]] | None:
     """For each demonstration, where it starts in the context and how many tokens FT is trained on stand there.
 
     That is all of them, or those before the answer if the context has another one. The context has separators that FT

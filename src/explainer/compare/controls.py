@@ -82,8 +82,8 @@ def made_up_word(generator: np.random.Generator) -> str:
 
 
 def foreign(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
-    """Demonstrations of another task, `explainer.data.tasks.foreign`."""
-    return own(tasks.load(tasks.foreign(data.task)), k, seed)
+    """Demonstrations of another task, `explainer.data.tasks.unrelated_task`."""
+    return own(tasks.load(tasks.unrelated_task(data.task)), k, seed)
 
 
 def _order(k: int, seed: int) -> np.ndarray:
@@ -161,7 +161,7 @@ def _layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float,
     found = finetuning.fine_tune_layer_causal(checkpoint, sequences, lr, **options)
     if descent.diverged_at is not None or found.diverged_at is not None:
         return found
-    return replace(found, update=finetuning.scaled(found, descent.norm / found.norm).update)
+    return replace(found, update=finetuning.scale_update(found, descent.norm / found.norm).update)
 
 
 def _unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
@@ -171,7 +171,7 @@ def _unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
 
 def _random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
     """A random update of the same norm, weight by weight, with the losses of the training that gave the norms."""
-    random = finetuning.random_direction(finetuned, seed)
+    random = finetuning.random_update(finetuned, seed)
     return replace(random, losses=finetuned.losses, gradient_norms=finetuned.gradient_norms)
 
 

@@ -57,7 +57,7 @@ def draw_prompts(
     return Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
 
 
-def ask(
+def answer_with_ablation(
     checkpoint: Checkpoint,
     bench: Bench,
     cut: _Cut | None = None,
@@ -65,12 +65,12 @@ def ask(
     means: torch.Tensor | None = None,
 ) -> list[Answers]:
     """The answers after each set, with tokens kept apart and heads that give their mean output."""
-    with circuits.heads_off(checkpoint, off, means):
+    with circuits.ablate_heads(checkpoint, off, means):
         return [
             circuits.answers(
                 checkpoint,
                 bench.data.task,
-                circuits.encode_cut(checkpoint, columns.ids, cut(columns) if cut else ()),
+                circuits.encode_with_knockout(checkpoint, columns.ids, cut(columns) if cut else ()),
                 queries,
             )
             for columns, queries in zip(bench.columns(checkpoint), bench.queries, strict=True)

@@ -88,7 +88,7 @@ def linear_maps(
     return list(recording.linear_maps(checkpoint, prefix, prompts, task.labels or (), suffix=suffix))
 
 
-def scores(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
+def accuracy_measures(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
     """Accuracy raw and calibrated, macro F1 and AUC; the raw one only for free answers.
 
     Labels are chosen by the sum of their tokens' log-probabilities, for the accuracy per token by the mean: it is given

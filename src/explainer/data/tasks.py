@@ -312,7 +312,7 @@ def _checked(table: Mapping[str, Any], known: Mapping[str, type], required: Iter
     return dict(table)
 
 
-def foreign(task: Task) -> str:
+def unrelated_task(task: Task) -> str:
     """The name of a starter task about something else, for the control with demonstrations of another task.
 
     It has the same kind of answers, because the control is to change what demonstrations say about the task, not
@@ -325,7 +325,7 @@ def foreign(task: Task) -> str:
 
 def contrast_task(task: Task) -> str:
     """The same for studies of a model: beside a task of one's own a word pair, which is short, as in the agreement."""
-    return foreign(task) if task.name in TASKS else "capitals"
+    return unrelated_task(task) if task.name in TASKS else "capitals"
 
 
 def find(name: str, known: Mapping[str, Task] = TASKS) -> Task:

@@ -81,9 +81,9 @@ class Bets(Explorable):
         early, longest = (sorted(map(int, runs["plain"]["tokens"].unique())) for runs in (first, last))
 
         def below(arm: str, other: str) -> "Interval":
-            return language_models.change(last[other], last[arm], *longest)
+            return language_models.loss_change(last[other], last[arm], *longest)
 
-        gains = [language_models.change(first["plain"], first["momentum"], at) for at in early]
+        gains = [language_models.loss_change(first["plain"], first["momentum"], at) for at in early]
         gains.append(below("momentum", "plain"))
         start, peak, end = gains[0], max(gains, key=lambda gain: gain.estimate), gains[-1]
         kept = "stays" if share < 1 / 4 else "half" if share < 3 / 4 else "floor"

@@ -9,7 +9,7 @@ from torch import Tensor
 from explainer.figures.base import COLOURS, legend_below
 
 
-def over_tokens(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
+def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
     """Attention weights of one query, a bar for each token in the order of the text; `name` is of the marked ones."""
     shares, rows = [round(weight, 4) for weight in weights.tolist()], range(len(tokens))
     figure = go.Figure()

@@ -56,7 +56,7 @@ def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
     return {"array": array, "arrayminus": arrayminus, **look}
 
 
-def looks(names: Iterable[str]) -> dict[str, int]:
+def assign_looks(names: Iterable[str]) -> dict[str, int]:
     """The number of the look of each series: that of its role, else the first one that no other series has."""
     names = list(names)
     taken = {ROLES[name] for name in names if name in ROLES}
@@ -64,7 +64,7 @@ def looks(names: Iterable[str]) -> dict[str, int]:
     return {name: ROLES[name] if name in ROLES else next(free) for name in names}
 
 
-def significant(values: Iterable[float], digits: int = 4) -> list[float]:
+def significant_digits(values: Iterable[float], digits: int = 4) -> list[float]:
     """Numbers with so many significant digits, which is what a page has to carry."""
     return [float(f"{value:.{digits}g}") for value in values]
 

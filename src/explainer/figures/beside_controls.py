@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, GREY, LEGEND_ABOVE, significant
+from explainer.figures.base import COLOURS, GREY, LEGEND_ABOVE, significant_digits
 from explainer.results.against_controls import NAMES
 from explainer.theory.statistics import Interval
 
@@ -29,7 +29,7 @@ def _difference_text(difference: Interval | None) -> str:
     return f"{estimate}<br><small>{ends}<br>{p}</small>".replace(" ", "&nbsp;")
 
 
-def scattered(
+def clouds_with_markers(
     values: Mapping[str, Sequence[float]], marked: Mapping[str, Mapping[str, float]], x_title: str
 ) -> go.Figure:
     """A grey cloud of values in each row, and `marked[name][row]` as one large marker in it."""
@@ -39,7 +39,7 @@ def scattered(
         heights = i + 0.25 * np.sin(np.arange(len(values[row])) * 2.4)  # spread without chance: a page never changes
         cloud = {"color": GREY, "size": 4, "opacity": 0.7}
         figure.add_scatter(
-            x=significant(values[row]),
+            x=significant_digits(values[row]),
             y=heights.round(3).tolist(),
             mode="markers",
             marker=cloud,
@@ -49,7 +49,7 @@ def scattered(
         )
     for i, (name, of_row) in enumerate(marked.items()):
         marker = {"symbol": ("diamond", "circle")[i % 2], "size": 12, "color": COLOURS[i % 6]}
-        x = significant(of_row[row] for row in rows)
+        x = significant_digits(of_row[row] for row in rows)
         figure.add_scatter(x=x, y=list(range(len(rows))), mode="markers", marker=marker, name=name)
     figure.update_yaxes(tickvals=list(range(len(rows))), ticktext=rows, range=[len(rows) - 0.5, -0.5], showgrid=False)
     figure.add_vline(x=0, line={"width": 1, "dash": "dot"})

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import MARKERS, error_bars, legend_below, line_style, marker_style, significant
+from explainer.figures.base import MARKERS, error_bars, legend_below, line_style, marker_style, significant_digits
 from explainer.theory.statistics import student
 
 _Array = np.ndarray
@@ -42,7 +42,7 @@ def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], desce
     bars = error_bars((mean, low, high), thickness=1)
     marker = marker_style(i, 9, symbol=f"{MARKERS[i]}-open")
     return [
-        go.Scatter(x=list(x), y=significant(y, 3), name=f"{by}{name}", **looks)
+        go.Scatter(x=list(x), y=significant_digits(y, 3), name=f"{by}{name}", **looks)
         for y, by, looks in (
             (mean, "", {"mode": "lines", "line": line_style(i), "error_y": bars}),
             (descent.mean(0), "descent, ", {"mode": "markers", "marker": marker, "showlegend": False}),

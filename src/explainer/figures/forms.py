@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, GREY, MARKERS, error_bars, line_style, looks, significant
+from explainer.figures.base import COLOURS, GREY, MARKERS, assign_looks, error_bars, line_style, significant_digits
 from explainer.theory.statistics import Interval
 
 _THIN = {"thickness": 1, "width": 3}
@@ -55,7 +55,7 @@ def dot_panels(
     rows = list(dict.fromkeys(row for values in every for row in values))
     inner = len(rows) * max(34, 12 * len(names))
     figure, places = _panels(list(panels), columns, inner, shared="y")
-    look = looks(names)
+    look = assign_looks(names)
     for i, name in enumerate(names):
         lane = {row: j + 0.72 * ((i + 0.5) / len(names) - 0.5) for j, row in enumerate(rows)}
         colour, symbol = COLOURS[look[name] % 6], MARKERS[look[name] % 6]
@@ -99,7 +99,7 @@ def curves(
     """
     figure = go.Figure()
     ticks = list(range(len(x))) if log2 else list(x)
-    width, look = (len(series) - 1) / 2, looks(series)
+    width, look = (len(series) - 1) / 2, assign_looks(series)
     for i, (name, ends) in enumerate(series.items()):
         figure.add_trace(_line(name, [t + 0.05 * (i - width) for t in ticks] if log2 else ticks, ends, look[name]))
     figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title, legend={"x": 1.02, "y": 1})
@@ -125,7 +125,7 @@ def curve_panels(
     """
     floors = floors or {}
     names, titled = _names(panels), set()
-    look = looks(names)
+    look = assign_looks(names)
     ranks = sorted({x for panel in panels.values() for curve in panel.values() for x in curve})
     figure, places = _panels(list(panels), columns, 170, shared="x")
     for title, i, name in ((title, i, name) for title in panels for i, name in enumerate(names)):
@@ -226,7 +226,7 @@ def ends(intervals: Iterable[Interval]) -> Ends:
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:
     """Estimates, low and high ends, with four significant digits: (3, values)."""
     ends = [tuple(value) if isinstance(value, Iterable) else (value,) * 3 for value in values.values()]
-    return np.array([significant(each) for each in ends]).T
+    return np.array([significant_digits(each) for each in ends]).T
 
 
 def _names(*of: Mapping[str, Mapping[str, Mapping]]) -> list[str]:

@@ -38,7 +38,7 @@ def exact_match(records: Sequence[Record]) -> Ends:
     return _curve(records, lambda record: (record.correct,), np.mean)
 
 
-def classification(records: Sequence[Record]) -> dict[str, Ends]:
+def classification_measures(records: Sequence[Record]) -> dict[str, Ends]:
     """Raw accuracy, calibrated accuracy and AUC, against k."""
     measures = {
         "accuracy": statistics.accuracy,

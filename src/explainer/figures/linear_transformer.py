@@ -25,7 +25,7 @@ def agreement(step: np.ndarray, predictions: Mapping[str, np.ndarray]) -> go.Fig
     return figure.update_layout(height=300, legend=LEGEND_ABOVE)
 
 
-def valley(imbalances: Sequence[float], curvatures: Mapping[str, Sequence[float]]) -> go.Figure:
+def curvature_by_imbalance(imbalances: Sequence[float], curvatures: Mapping[str, Sequence[float]]) -> go.Figure:
     """The largest curvature at the optimum of each imbalance, one line a setting, with a mark where it is least."""
     figure = go.Figure()
     for k, (name, values) in enumerate(curvatures.items()):
@@ -74,7 +74,9 @@ def learning_curves(
     return figure.update_layout(height=350, legend=LEGEND_ABOVE)
 
 
-def decay(times: Sequence[float], missing: np.ndarray, rate: float, eigenvalues: Sequence[float]) -> go.Figure:
+def missing_over_time(
+    times: Sequence[float], missing: np.ndarray, rate: float, eigenvalues: Sequence[float]
+) -> go.Figure:
     """What is missing along each direction (T, d), its size on a logarithmic axis, and a line that falls at a rate."""
     figure = go.Figure()
     chosen = _spaced(len(times), 2 * _POINTS)
@@ -89,7 +91,7 @@ def decay(times: Sequence[float], missing: np.ndarray, rate: float, eigenvalues:
     return figure.update_layout(height=330, legend=LEGEND_ABOVE)
 
 
-def drift(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
+def conserved_over_training(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
     """What gradient flow conserves, along runs of several kinds; x is the share of the run that is done.
 
     `runs[kind]` holds one array of values for each seed; all seeds of a kind share colour, dash and legend entry.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, error_bars, legend_below, line_style, marker_style, significant
+from explainer.figures.base import COLOURS, error_bars, legend_below, line_style, marker_style, significant_digits
 from explainer.figures.forms import ends
 from explainer.theory.statistics import Interval
 
@@ -62,7 +62,7 @@ def points_on_curves(
     for i, name in enumerate(names):
         both = name in curves and name in points
         if name in curves:
-            x, y = map(significant, curves[name])
+            x, y = map(significant_digits, curves[name])
             look = {"mode": "lines", "line": line_style(i)}
             figure.add_scatter(x=x, y=y, name=name, legendgroup=name, showlegend=not both, **look)
         if name in points:
@@ -99,7 +99,7 @@ def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:
     """Heights, intervals and look of the i-th series."""
     shown = np.maximum(ends(values), smallest)
     bars = error_bars(shown, thickness=1.5, width=4)
-    return {"y": significant(shown[0]), "error_y": bars, "marker": marker_style(i, 9)}
+    return {"y": significant_digits(shown[0]), "error_y": bars, "marker": marker_style(i, 9)}
 
 
 def _on_axis(value: float, log: bool) -> float:

@@ -13,7 +13,7 @@ from explainer.figures.forms import Ends, curves
 _RIDGE = 1e-6  # of the readout, for each position that it is fitted on: it only keeps the fit defined
 
 
-def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], first: int) -> list[float]:
+def readout_by_lag(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], first: int) -> list[float]:
     """Measure how well the best linear readout of the output names the token s positions back: R^2 by lag s.
 
     The readout maps outputs and a constant to an indicator for each token; it is fitted by least squares on the first
@@ -39,7 +39,7 @@ def read_back(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], firs
     return explained
 
 
-def valley(paths: Mapping[str, np.ndarray], kappa: float, levels: Sequence[float]) -> go.Figure:
+def optimiser_paths(paths: Mapping[str, np.ndarray], kappa: float, levels: Sequence[float]) -> go.Figure:
     """Paths (steps + 1, 2) of optimisers, a panel each, in the valley 1/2 (along^2 + kappa across^2) with contours.
 
     A grey ellipse joins the points of equal loss, for each of the levels; the minimum is at 0.
@@ -60,7 +60,7 @@ def valley(paths: Mapping[str, np.ndarray], kappa: float, levels: Sequence[float
     return figure.update_layout(height=230 * len(paths), margin={"t": 40, "b": 50})
 
 
-def quoted(table: Mapping[str, Mapping[str, float]], digits: int, scale: float = 1) -> list[tuple[str, ...]]:
+def quoted_rows(table: Mapping[str, Mapping[str, float]], digits: int, scale: float = 1) -> list[tuple[str, ...]]:
     """Rows of a quoted table, one for each model: its name, then its numbers times the scale with these digits."""
     return [
         (f"Transformer{', with momentum attention' * (name == 'momentum')}",
@@ -69,14 +69,16 @@ def quoted(table: Mapping[str, Mapping[str, float]], digits: int, scale: float =
     ]  # fmt: skip
 
 
-def lines(x: Sequence[float], series: Mapping[str, Ends], titles: tuple[str, str], *, log_y: bool = False) -> go.Figure:
+def curves_for_phone(
+    x: Sequence[float], series: Mapping[str, Ends], titles: tuple[str, str], *, log_y: bool = False
+) -> go.Figure:
     """Curves with intervals, (estimate, low, high) by name, and a legend below that fits a phone."""
     figure = curves(x, series, *titles)
     figure.update_layout(height=460, legend=legend_below(-0.2))
     return figure.update_yaxes(type="log" if log_y else "linear")
 
 
-def timings(seconds: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[str, ...]]:
+def timing_rows(seconds: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[str, ...]]:
     """Rows of a table: CPU milliseconds of two ways that were timed in turns, and the ratio of the second to the first.
 
     `seconds[T]` are the pairs at length T. Cells: median (lower quartile to upper quartile); ratios are taken pair by

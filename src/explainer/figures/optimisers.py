@@ -14,24 +14,30 @@ _RESAMPLES = 500  # the interval's ends are known to about a hundredth of the es
 EXACT = 1e-10  # float64 rounding over a few dozen steps stays far below
 
 
-def curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Ends:
+def bootstrap_curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Ends:
     """(estimate, low, high) at every point, from samples of shape (draws, points); 95 % bootstrap over draws."""
     columns = np.asarray(samples).T
     return ends(statistics.bootstrap_interval([(each,)], statistic, n_resamples=_RESAMPLES) for each in columns)
 
 
-def recalled(weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy: np.ndarray, mu: float) -> go.Figure:
+def recalled_coefficients(
+    weights: np.ndarray, recency: np.ndarray, plain: np.ndarray, heavy: np.ndarray, mu: float
+) -> go.Figure:
     """Coefficients of each step under momentum mu, above the recalls (draws, steps) of its example, plain and heavy."""
     names = ["gradient descent", f"heavy ball, μ = {mu}", "last update of heavy ball"]
     formulas = np.ones(len(weights)), weights, recency
     panels = {
         "Coefficient in the dual form": {name: (each,) * 3 for name, each in zip(names, formulas, strict=True)},
-        "Recall after all steps": {name: curve(samples) for name, samples in zip(names, (plain, heavy), strict=False)},
+        "Recall after all steps": {
+            name: bootstrap_curve(samples) for name, samples in zip(names, (plain, heavy), strict=False)
+        },
     }
-    return stacked(range(len(weights)), panels, f"step t ({len(weights) - 1} is the last)", ["coefficient", "recall"])
+    return stacked_panels(
+        range(len(weights)), panels, f"step t ({len(weights) - 1} is the last)", ["coefficient", "recall"]
+    )
 
 
-def stacked(
+def stacked_panels(
     x: Sequence[float], panels: Mapping[str, Mapping[str, Ends]], x_title: str, y_titles: Sequence[str]
 ) -> go.Figure:
     """Panels of curves below each other over the same x; a series looks the same in every panel."""

@@ -50,13 +50,13 @@ def _percent(figure: go.Figure, ticks: Mapping[float, str]) -> go.Figure:
     return figure.update_yaxes(type="log", tickvals=list(ticks), ticktext=list(ticks.values()))
 
 
-def drift(by_layer: Mapping[str, Float[_Array, "layers heads"]]) -> go.Figure:
+def zero_shot_drift(by_layer: Mapping[str, Float[_Array, "layers heads"]]) -> go.Figure:
     """Relative difference of the zero-shot part of each layer's heads from a zero-shot run, by layer from 1."""
     layers = range(1, len(next(iter(by_layer.values()))) + 1)
     return _bands(layers, by_layer, "layer", "relative difference").update_yaxes(range=[0, 2.5])
 
 
-def gates(dots: Float[_Array, "layers heads"], medians: Mapping[str, Float[_Array, " layers"]]) -> go.Figure:
+def gate_by_layer(dots: Float[_Array, "layers heads"], medians: Mapping[str, Float[_Array, " layers"]]) -> go.Figure:
     """The gate of every head (dots), by layer from 1, with the median of each task over heads and prompts (lines)."""
     figure = go.Figure()
     layers = np.arange(1, len(dots) + 1)

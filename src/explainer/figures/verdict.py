@@ -27,7 +27,7 @@ def normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]
     return _shares({name: {row: its[_SHARE] for row, its in rows.items()} for name, rows in found.items()})
 
 
-def answers(found: Mapping[str, questions.Answers]) -> go.Figure:
+def answer_positions(found: Mapping[str, questions.Answers]) -> go.Figure:
     """The same of the answers to the book's questions, which `results.verdict.of_directory` gives."""
     return _shares({name: {row: its.share for row, its in rows.items()} for name, rows in found.items()})
 
@@ -44,14 +44,16 @@ def table_row(one: questions.Answer) -> list[str]:
     return [*(f"{each:.2f}" for each in one[:4]), str(one.draws)]
 
 
-def page(
+def verdict_page(
     found: Mapping[str, questions.Answers],
     ten: verdict_scale.NormalisedPositions,
     cards: scorecard.Cards,
     lacking: Mapping[str, Sequence[str]],
 ) -> str:
     """A web page that needs no other file: answers and their sentences, what to run, ten finer rows, the scorecard."""
-    body = [f"<h1>How far from floor to ceiling?</h1>{answers(found).to_html(full_html=False)}<p>{_CAPTION}</p>"]
+    body = [
+        f"<h1>How far from floor to ceiling?</h1>{answer_positions(found).to_html(full_html=False)}<p>{_CAPTION}</p>"
+    ]
     for question in questions.FOLDERS:
         its = {name: rows[question] for name, rows in found.items() if question in rows}
         body.append(f"<h2>{question}</h2>")
@@ -64,7 +66,7 @@ def page(
     rows = ([name, row, *(f"{one:.2f}" for one in its.values())] for name, of in ten.items() for row, its in of.items())
     body.append(_table(("model", "row", *COLUMNS[:4]), rows))
     claims = next(iter(cards.values())).claims
-    told = ([c, scorecard.quoted(c), *(": ".join(card.claims[c]) for card in cards.values())] for c in claims)
+    told = ([c, scorecard.quoted_values(c), *(": ".join(card.claims[c]) for card in cards.values())] for c in claims)
     notes = _list(f"{name}: {card.note}." for name, card in cards.items())
     table = _table(("claim", "the paper", *cards), told)
     body.append(f"<h2>The paper's ten claims, under its protocol</h2>{table}{notes}")

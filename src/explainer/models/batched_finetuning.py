@@ -47,7 +47,7 @@ class Asked(NamedTuple):
     first: int
 
 
-def epochs(sequences: Sequence[Sequence[int]], n: int, seed: int) -> list[Sequence[int]]:
+def repeat_epochs(sequences: Sequence[Sequence[int]], n: int, seed: int) -> list[Sequence[int]]:
     """The sequences n times: first in their own order, as the paper trains, then each time in an order drawn anew."""
     generator = torch.Generator().manual_seed(seed)
     orders = [torch.randperm(len(sequences), generator=generator).tolist() for _ in range(n - 1)]
@@ -71,7 +71,7 @@ def fine_tune(
         finetuning.require_trainable(checkpoint, run.sequences)
     batch = _Batch(checkpoint, runs)
     kept: list[dict[int, FineTuned]] = [{} for _ in runs]
-    with onednn.fast(), hooks.outputs(batch.hooks):
+    with onednn.use_onednn(), hooks.outputs(batch.hooks):
         for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
             batch.step(t)
             if t + 1 in after:

@@ -150,4 +150,4 @@ class Checkpoint:
     def _products(self) -> AbstractContextManager:
         """oneDNN for the matrix products of a pass that needs no gradient, in float32 on a processor it supports."""
         plain = torch.is_grad_enabled() or self.dtype != torch.float32 or self.device.type != "cpu"
-        return nullcontext() if plain else onednn.fast()
+        return nullcontext() if plain else onednn.use_onednn()

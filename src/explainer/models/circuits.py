@@ -84,7 +84,7 @@ def repeated_random_tokens(checkpoint: Checkpoint, n: int, seed: int) -> list[in
     return [checkpoint.first_token_id, *2 * drawn.tolist()]
 
 
-def strongest(scores: Float[Tensor, "layers heads"], m: int) -> list[HeadIndex]:
+def strongest_heads(scores: Float[Tensor, "layers heads"], m: int) -> list[HeadIndex]:
     """The m heads with the highest scores, highest first."""
     best = scores.flatten().argsort(descending=True)[:m].tolist()
     return [divmod(i, scores.shape[1]) for i in best]
@@ -112,7 +112,7 @@ def random_heads_like(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> li
 
 
 @contextmanager
-def heads_off(
+def ablate_heads(
     checkpoint: Checkpoint, heads: Iterable[HeadIndex], outputs: Float[Tensor, "layers heads d_v"] | None = None
 ) -> Iterator[None]:
     """Switch heads off inside a `with` block: each gives the output projection the same vector at every token.
@@ -140,7 +140,7 @@ def heads_off(
 
 
 @torch.no_grad()
-def mean_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> Float[Tensor, "layers heads d_v"]:
+def mean_head_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> Float[Tensor, "layers heads d_v"]:
     """Mean of what each head gives to the output projection, over all tokens but the first of some sequences."""
     found = architectures.architecture(checkpoint.model)
     sums, tokens = [0.0] * found.n_layers, 0
@@ -157,7 +157,7 @@ def mean_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> 
 
 
 @torch.inference_mode()
-def encode_cut(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[int, int]]) -> Prefix:
+def encode_with_knockout(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[int, int]]) -> Prefix:
     """The prefix of T token ids in which, for (t, s) in `cut`, token t attends to token s in no layer and no head.
 
     Raises CheckpointError for a pair that is not 0 <= s < t < T.

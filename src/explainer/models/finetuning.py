@@ -154,12 +154,12 @@ def fine_tune_layer_causal(
     return _descend(checkpoint, sequences, lr, _layer_causal, on_queries=on_queries, progress=progress)
 
 
-def scaled(finetuned: FineTuned, factor: float) -> FineTuned:
+def scale_update(finetuned: FineTuned, factor: float) -> FineTuned:
     """The checkpoint with the update factor * dW."""
     return _with_update(finetuned, lambda dW: factor * dW)
 
 
-def truncated(finetuned: FineTuned, rank: int) -> FineTuned:
+def truncate_rank(finetuned: FineTuned, rank: int) -> FineTuned:
     """The checkpoint with the nearest update of at most this rank in each weight matrix: sum_(i <= rank) s_i u_i v_i^T.
 
     The matrices are (key heads * head size, d); biases stay as they are. Raises ValueError for a rank below 1.
@@ -176,7 +176,7 @@ def truncated(finetuned: FineTuned, rank: int) -> FineTuned:
     return _with_update(finetuned, cut)
 
 
-def random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
+def random_update(finetuned: FineTuned, seed: int) -> FineTuned:
     """The checkpoint with a random update, a control: isotropic, with the norm of each weight and bias of dW."""
     generator = torch.Generator().manual_seed(seed)
 
@@ -224,7 +224,7 @@ def _descend(
             return objective(architecture, ids)[0]
 
     rows = [torch.tensor([sequence], device=checkpoint.device) for sequence in sequences]
-    with onednn.fast(), _held(trained):
+    with onednn.use_onednn(), _held(trained):
         for t, ids in enumerate(tqdm(rows, desc="fine-tuning", unit="step", disable=not progress)):
             with _queries(layers, on_queries, t):
                 loss, root = objective(architecture, ids)

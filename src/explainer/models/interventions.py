@@ -353,7 +353,7 @@ def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edi
     kept: dict[int, Tensor] = {}
     probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
-        hidden = _hidden(checkpoint, group, scoring.cache_of(group.keys, group.values))
+        hidden = _hidden(checkpoint, group, scoring.cache_from(group.keys, group.values))
     logits = architectures.logits(checkpoint.model, group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
@@ -369,7 +369,7 @@ def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
 
     So in a group of equal lengths a window, which is counted in places of the row, is cut where it should be.
     """
-    cache, last = scoring.cache_of(group.keys, group.values), group.place.last[:, None]
+    cache, last = scoring.cache_from(group.keys, group.values), group.place.last[:, None]
     n = int(last.max())
     if n:
         _hidden(checkpoint, replace(group, ids=group.ids[:, :n], positions=group.positions[:, :n]), cache)

@@ -66,7 +66,7 @@ def load(
 
     Raises CheckpointError: unknown name, no network, missing or damaged files, pickled weights, not a causal model.
     """
-    name = one_name(str(name or os.environ.get("EXPLAINER_MODEL") or STARTER))
+    name = canonical_checkpoint(str(name or os.environ.get("EXPLAINER_MODEL") or STARTER))
     dtype = dtype or torch.float32
     device = device_of(device)
     path, revision = _locate(name)
@@ -84,7 +84,7 @@ def load(
     return checkpoint
 
 
-def one_name(name: str) -> str:
+def canonical_checkpoint(name: str) -> str:
     """A directory or file under one name, however its path is spelled; a name of the hub as it is."""
     return canonical_name(name, (STARTER,))
 

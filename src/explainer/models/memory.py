@@ -117,7 +117,7 @@ def dtype_of(name: str, device: str | None, need: Callable[[torch.dtype], int]) 
     return loading.dtype_of(name, device)
 
 
-def unexpected(error: Exception) -> str:
+def report_unexpected(error: Exception) -> str:
     """`files.report_unexpected`, with what to do where memory ran out."""
     return files.report_unexpected(error, _NO_MEMORY if _ran_out(error) else None)
 

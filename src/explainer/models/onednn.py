@@ -12,7 +12,7 @@ from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
 
-def operator(namespace: str, name: str, *example: Any) -> Callable | None:
+def private_operator(namespace: str, name: str, *example: Any) -> Callable | None:
     """A private operator of torch, or None where this version has none that takes the example's arguments."""
     try:
         found = getattr(getattr(torch.ops, namespace), name)
@@ -23,11 +23,11 @@ def operator(namespace: str, name: str, *example: Any) -> Callable | None:
 
 
 _ONE = torch.ones(1, 1, dtype=torch.float32, device="cpu")
-_linear_pointwise = operator("mkldnn", "_linear_pointwise", _ONE, _ONE, None, "none", [], "")
+_linear_pointwise = private_operator("mkldnn", "_linear_pointwise", _ONE, _ONE, None, "none", [], "")
 
 
 @contextmanager
-def fast() -> Iterator[None]:
+def use_onednn() -> Iterator[None]:
     """Compute x W^T + b, and its gradients, by oneDNN inside a `with` block, in float32 on a processor it supports.
 
     Not chosen by a measurement: where both are as fast, a study could not be repeated to the byte.

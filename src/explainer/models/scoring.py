@@ -27,7 +27,7 @@ from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError, TaskError
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
-from explainer.models.onednn import operator
+from explainer.models.onednn import private_operator
 
 PACK_TOKENS = 512
 """Query tokens in one forward pass: enough for fast matrix products, few enough that a mask costs little."""
@@ -36,7 +36,7 @@ _NEIGHBOURS = 64
 """Characters before a prompt that are tokenized with it: what stands further away changes no token of it."""
 
 _ONE = torch.ones(1, 1, 1, 1, dtype=torch.float32, device="cpu")
-_flash = operator("aten", "_scaled_dot_product_flash_attention_for_cpu", _ONE, _ONE, _ONE, 0.0, True)
+_flash = private_operator("aten", "_scaled_dot_product_flash_attention_for_cpu", _ONE, _ONE, _ONE, 0.0, True)
 
 
 @dataclass(frozen=True)
@@ -468,7 +468,7 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
     """Last hidden states, shape (length, d), of sequences that each follow the prefix."""
     lengths = [len(ids) for ids in pack]
     place = torch.cat([torch.arange(n) for n in lengths])
-    cache = cache_of(prefix.keys, prefix.values)
+    cache = cache_from(prefix.keys, prefix.values)
     mask = _mask(checkpoint, cache.get_seq_length(), lengths) if len(pack) > 1 else None
     with _SharedPrefix(mask, lengths):
         hidden = checkpoint.hidden(
@@ -481,7 +481,7 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
     return hidden[0].split(lengths)
 
 
-def cache_of(keys: Sequence[Tensor], values: Sequence[Tensor]) -> DynamicCache:
+def cache_from(keys: Sequence[Tensor], values: Sequence[Tensor]) -> DynamicCache:
     """A cache of these keys and values, one tensor for each layer; what is passed with it comes behind them."""
     cache = DynamicCache()
     for layer, keys_values in enumerate(zip(keys, values, strict=True)):

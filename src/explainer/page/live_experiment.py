@@ -172,11 +172,11 @@ def _trained(checkpoint: Checkpoint, name: str) -> FineTuned:
     data = tasks.load(name)
     shown = tasks.demonstrations(data, MOST, SEED)
     once = finetuning.training_ids(checkpoint, data.task, shown)
-    return finetuning.fine_tune(checkpoint, batched_finetuning.epochs(once, _EPOCHS, SEED), _LR, progress=True)
+    return finetuning.fine_tune(checkpoint, batched_finetuning.repeat_epochs(once, _EPOCHS, SEED), _LR, progress=True)
 
 
 def _factors(finetuned: FineTuned, rank: int) -> dict[str, Tensor]:
-    """`in`, (2 L, d, rank), and `out`, (2 L, rank, keys), in float16; their product is `finetuning.truncated`."""
+    """`in`, (2 L, d, rank), and `out`, (2 L, rank, keys), in float16; their product is `finetuning.truncate_rank`."""
     stacked = [W.flatten(0, 1) for layer in finetuned.update for W in (layer.key_weight, layer.value_weight)]
     U, s, Vh = torch.linalg.svd(torch.stack(stacked), full_matrices=False)
     root = s[:, :rank].sqrt()
@@ -208,7 +208,7 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     ICL, FT = UpdateFilter("ICL"), UpdateFilter("FT", epochs=_EPOCHS)
 
     def mean(one: UpdateFilter, other: UpdateFilter) -> float:
-        return round(agreement.by_task(agreement.between(pairs, one, other), "sim_aou")[name].estimate, 3)
+        return round(agreement.by_task(agreement.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3)
 
     foreign = mean(ICL, UpdateFilter("FT", agreement.FOREIGN, _EPOCHS))
     trainings = {"floor": foreign, "ceiling": mean(FT, UpdateFilter("FT", "other", _EPOCHS))}

@@ -63,7 +63,7 @@ def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sa
     return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
 
 
-def learned(frame: pd.DataFrame, state: str) -> list[str]:
+def tasks_learned(frame: pd.DataFrame, state: str) -> list[str]:
     """Tasks of which a state, "ft" or "icl", answers more than ZSL does, settled over seeds (p < 0.05 after Holm)."""
     real = frame[(frame["control"] == "none") & frame[f"{state}_correct"].notna()]
     gains = reporting.column_differences(real, f"{state}_correct", "zsl_correct", np.mean)
@@ -76,7 +76,7 @@ def as_table(compared: Mapping[Any, Interval]) -> pd.DataFrame:
     return pd.DataFrame(rows).T.rename(index=NAMES)
 
 
-def changes(
+def changes_under_controls(
     frames: Mapping[str, pd.DataFrame],
     controls: Iterable[str] | None = None,
     measures: Iterable[str] = MEASURES,

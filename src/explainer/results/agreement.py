@@ -64,7 +64,7 @@ def with_updates(found: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def between(frame: pd.DataFrame, one: UpdateFilter, other: UpdateFilter) -> pd.DataFrame:
+def pairs_between(frame: pd.DataFrame, one: UpdateFilter, other: UpdateFilter) -> pd.DataFrame:
     """The pairs of one such change with one other such, whichever of them is a."""
     either = (one.of(frame, "a") & other.of(frame, "b")) | (one.of(frame, "b") & other.of(frame, "a"))
     return frame[either]
@@ -75,7 +75,7 @@ def common_repairs(frame: pd.DataFrame, of: UpdateFilter, by: UpdateFilter) -> p
 
     Columns errors, of, by, both, and chance = of by / errors. The recall of the one by the other is both / of.
     """
-    found = between(frame, of, by)
+    found = pairs_between(frame, of, by)
     first = of.of(found, "a") & by.of(found, "b")  # `of` is side a
     counts = pd.DataFrame(
         {
@@ -127,7 +127,7 @@ def rank_of_own_task(frame: pd.DataFrame, context: UpdateFilter, epochs: int, me
 
     A row for each task and seed: `above`, and `n`, the number of other tasks.
     """
-    trained = between(frame, context, UpdateFilter("FT", None, epochs))
+    trained = pairs_between(frame, context, UpdateFilter("FT", None, epochs))
     lesson = trained["b_lesson"].where(trained["b_kind"] == "FT", trained["a_lesson"])
     draw, foreign = ["task", "seed"], lesson.isin(TASKS)
     own = trained[lesson == "own"].set_index(draw)[measure].reindex(pd.MultiIndex.from_frame(trained[draw]))

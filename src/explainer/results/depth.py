@@ -50,10 +50,10 @@ class Signs(NamedTuple):
 
 def settled_signs(estimates: Mapping[str, Interval]) -> Signs:
     """How many of the estimates have a sign that is settled after Holm's correction for their number."""
-    return signs(reporting.corrected(estimates))
+    return count_signs(reporting.corrected(estimates))
 
 
-def signs(estimates: Mapping[Any, Interval]) -> Signs:
+def count_signs(estimates: Mapping[Any, Interval]) -> Signs:
     """How many of the estimates, whose p-values are corrected, are settled above zero, below it, or not at all."""
     found = [np.sign(e.estimate) * (e.p_value < _LEVEL) for e in estimates.values()]
     return Signs(*(found.count(sign) for sign in (1, -1, 0)))

@@ -21,7 +21,7 @@ def of_grids(folder: str, checkpoint: str, wanted: Mapping[str, int]) -> str:
         ratio = sum(p.numel() for p in loading.skeleton(checkpoint).parameters()) / WEIGHTS_OF_BOOK
     except CheckpointError:
         return "for a time that is unknown, because the model is not here"
-    each = (published.of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median() for grid in wanted)
+    each = (published.rows_of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median() for grid in wanted)
     # `max` keeps a NaN that comes first: what the book has not measured stays unknown.
     seconds = sum(n * max(one * ratio, LEAST) for n, one in zip(wanted.values(), each, strict=True))
     return f"{in_words(seconds)} in one process, the book's scaled by the number of weights"

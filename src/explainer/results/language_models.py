@@ -47,7 +47,7 @@ def _shared(run: pd.DataFrame) -> tuple:
     return tuple(run.iloc[0].reindex(_OF_A_PAIR).dropna().items())
 
 
-def of_arm(arm: str, table: str) -> pd.DataFrame:
+def table_of_arm(arm: str, table: str) -> pd.DataFrame:
     """A table of one arm of the published language models, e.g. "momentum"; the longer runs of the arm are below.
 
     Raises what `results` raises for an arm or a table that is not published.
@@ -64,7 +64,7 @@ def by_seed(budgets: pd.DataFrame, column: str) -> pd.DataFrame:
     return budgets.pivot(index="tokens", columns="seed", values=column)
 
 
-def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
+def loss_change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
     """Paired difference of the held-out loss at a budget, variant - other, in nats per token: Student over seeds.
 
     Both read the same documents, which adds to the variance. Takes tables "blocks".
@@ -76,9 +76,9 @@ def change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
 
 def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
     """`change` of one published arm against another, arm - other, at each budget in tokens that both have."""
-    variant, partner = of_arm(arm, "blocks"), of_arm(other, "blocks")
+    variant, partner = table_of_arm(arm, "blocks"), table_of_arm(other, "blocks")
     budgets = sorted(set(variant["tokens"]) & set(partner["tokens"]))
-    return {int(tokens): change(variant, partner, tokens) for tokens in budgets}
+    return {int(tokens): loss_change(variant, partner, tokens) for tokens in budgets}
 
 
 def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
@@ -86,7 +86,7 @@ def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
 
     In nats per token; Student over seeds, for one held-out text.
     """
-    losses = [by_seed(of_arm(name, "budgets"), "other_genre") for name in (arm, other)]
+    losses = [by_seed(table_of_arm(name, "budgets"), "other_genre") for name in (arm, other)]
     return aggregate.over_draws((losses[0] - losses[1]).dropna())
 
 

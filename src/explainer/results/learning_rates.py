@@ -22,11 +22,11 @@ def tried(settings: pd.DataFrame) -> list[Tried]:
     for _, its in settings.groupby(["epochs", "lr"]):
         epochs, lr = its["epochs"].iloc[0], its["lr"].iloc[0]
         whole = its["ft_accuracy"].notna().all()
-        found.append(Tried(lr, epochs, right(its, "ft") if whole else None))
+        found.append(Tried(lr, epochs, accuracy_of_state(its, "ft") if whole else None))
     return found
 
 
-def right(settings: pd.DataFrame, state: str) -> Interval:
+def accuracy_of_state(settings: pd.DataFrame, state: str) -> Interval:
     """Right answers in a state, zsl, icl or ft: mean over tasks, Student's interval over seeds, within [0, 1]."""
     return agreement.over_tasks(settings, f"{state}_accuracy").map(lambda share: min(max(share, 0.0), 1.0))
 

@@ -20,14 +20,14 @@ def both_grids(grid: str, name: str = "settings") -> pd.DataFrame:
     return pd.concat([results(grid, name), results(f"{grid}-category", name)], ignore_index=True)
 
 
-def right(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
+def accuracy_by_strength(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
     """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
     rows = changes[changes["kind"] == kind]
-    right = rows.assign(right=by_own_rule(rows))
+    right = rows.assign(right=accuracy_by_own_rule(rows))
     return aggregate.along(right, "strength", lambda its: aggregate.mean(its, "right", _DRAWS))
 
 
-def by_own_rule(changes: pd.DataFrame) -> pd.Series:
+def accuracy_by_own_rule(changes: pd.DataFrame) -> pd.Series:
     """The share of right answers by the rule that was taught, a number for each row; rule A where none was."""
     return changes["right_a"].where(changes["lesson"] != "B", changes["right_b"])
 
@@ -38,13 +38,13 @@ def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Inte
     return _share(asked.assign(hit=asked[given] == asked["icl"]))
 
 
-def by_chance(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Interval:
+def agreement_by_chance(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> Interval:
     """The same if each query were given what a random query of the same draw and rule is given."""
     asked = _asked(answers, wrong)
     return _share(asked.assign(hit=_chances(answers, given, asked)))
 
 
-def beyond_chance(answers: pd.DataFrame, given: str) -> Interval:
+def agreement_beyond_chance(answers: pd.DataFrame, given: str) -> Interval:
     """The share of the way from `by_chance` to full agreement: (agreement - chance) / (1 - chance)."""
     counted = answers.assign(hit=answers[given] == answers["icl"], chance=_chances(answers, given, answers))
     return aggregate.of_sums(counted, _DRAWS, lambda sums: (sums.hit - sums.chance) / (sums.n - sums.chance))
@@ -71,7 +71,9 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
     return minimal_pairs.similarities(_as_pairs(rows))
 
 
-def parts(interventions: pd.DataFrame, column: str = "right", layers: str = "all") -> dict[str, Interval]:
+def accuracy_after_parts(
+    interventions: pd.DataFrame, column: str = "right", layers: str = "all"
+) -> dict[str, Interval]:
     """A column of "interventions" by what is put in or taken out, in all layers or in a third of them."""
     return minimal_pairs.answers(_as_pairs(interventions[interventions["layers"].isin(("all", layers))]), column)
 

@@ -101,7 +101,7 @@ Grids = str | Sequence[str] | None
 """The names of one or more grids; None for all that is published."""
 
 
-def of_experiment(folder: Path, table: str = "settings", grid: Grids = None) -> pd.DataFrame:
+def rows_of_experiment(folder: Path, table: str = "settings", grid: Grids = None) -> pd.DataFrame:
     """All published rows of the folder of an experiment, or of some of its grids, with the columns of the setting.
 
     Raises ResultsError if there are none; the message names the command that computes them.

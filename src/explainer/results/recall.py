@@ -64,20 +64,20 @@ def _of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
     return at_end.pivot_table(outcome, "seed", "rule", sort=False)[list(dict.fromkeys(curve["rule"]))]
 
 
-def over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
+def mean_over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
     """An outcome at the end as the mean over the numbers of keys, for each rule: mean over seeds, Student's."""
     of_rules = _of_seeds(curve, outcome)
     return {NAMES[rule]: student(of_rules[rule]).of_share for rule in of_rules.columns}
 
 
-def over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
+def curve_over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
     """A column after each number of steps as the mean over the numbers of keys, for some rules: mean over seeds."""
     means = {rule: curve[curve["rule"] == rule].pivot_table(column, "step", "seed") for rule in rules}
     found = {NAMES[rule]: aggregate.over_draws(of) for rule, of in means.items()}
     return {name: {step: one.of_share for step, one in of.items()} for name, of in found.items()}
 
 
-def compared(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> RuleComparison:
+def rule_difference(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> RuleComparison:
     """The outcome of a rule minus that of another at the end, seed by seed, as the mean over the numbers of keys.
 
     Raises ExperimentError for a seed that one of them does not have.
@@ -97,7 +97,7 @@ def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
     """
     rules, outcomes = set(curve["rule"]), ("kept", "revised")
     asked = [(outcome, rule) for outcome in outcomes for rule in _PAIRS if {rule, _PAIRS[rule]} <= rules]
-    raw = [compared(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
+    raw = [rule_difference(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
     students = statistics.holm(np.array([each.mean.p_value for each in raw]))
     signs = statistics.holm(np.array([each.sign_p for each in raw]))
     effects: dict[str, dict[str, RuleComparison]] = {outcome: {} for outcome in outcomes}

@@ -158,16 +158,16 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
 
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
     """`similarity_interval` for each task; tasks with a setting that lacks the measure are left out."""
-    known = with_measure(queries, measure)
+    known = tasks_with_measure(queries, measure)
     return aggregate.each(known, "task", lambda its: similarity_interval(its, measure, **options))
 
 
 def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
     """`similarity_interval` of the tasks together, without those with a setting that lacks the measure."""
-    return similarity_interval(with_measure(queries, measure), measure, **options)
+    return similarity_interval(tasks_with_measure(queries, measure), measure, **options)
 
 
-def with_measure(queries: pd.DataFrame, measure: str) -> pd.DataFrame:
+def tasks_with_measure(queries: pd.DataFrame, measure: str) -> pd.DataFrame:
     """The tasks all of whose settings have the measure."""
     has = queries[measure].notna().groupby(queries["setting"]).transform("any")
     return queries[has.groupby(queries["task"]).transform("all")]
@@ -209,7 +209,7 @@ def corrected(tested: Mapping[_Name, Interval]) -> dict[_Name, Interval]:
     return {name: replace(one, p_value=float(p)) for (name, one), p in zip(tested.items(), p_values, strict=True)}
 
 
-def selected(settings: pd.DataFrame, split: str = "selection") -> pd.Series:
+def selected_setting(settings: pd.DataFrame, split: str = "selection") -> pd.Series:
     """The setting of the split "report" with the seed and learning rate that are best on `split`.
 
     The seed by the accuracy of ICL, then the learning rate by that of FT with this seed; the smaller one of equals,

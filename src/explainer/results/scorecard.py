@@ -71,7 +71,7 @@ class Question(NamedTuple):
     verdict: str
 
 
-def questions(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[str, Question]:
+def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[str, Question]:
     """Two accuracies and the four measures under the paper's protocol, beside what the paper prints for one model.
 
     Of the book's checkpoint, or of the `queries` of another one. Means over its six tasks; only Rec2FTP is the
@@ -107,7 +107,7 @@ def scorecard() -> list[Claim]:
     """All claims, from the published tables."""
     of_paper, pairs, word_pairs = _of_paper(), agreement.pairs("agreement"), results("agreement")
     of_layers, momentum, few_shot = depth.by_task("none", _PAPER), _momentum(), _few_shot()
-    protocol = under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot), strict=True))
+    protocol = claims_under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot), strict=True))
     between = [
         _answers(word_pairs, "ft", "zsl"),
         _answers(word_pairs, "icl", "ft"),
@@ -121,10 +121,10 @@ def scorecard() -> list[Claim]:
         few_shot,
     ]
     rows = zip(protocol.items(), between, strict=True)
-    return [Claim(claim, quoted(claim), entry, control) for (claim, entry), control in rows]
+    return [Claim(claim, quoted_values(claim), entry, control) for (claim, entry), control in rows]
 
 
-def under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, Entry]:
+def claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, Entry]:
     """The eight claims about one model, from the tables "queries" and, by task, "layers" of the comparison."""
     outputs, maps = ("sim_aou",), ("sim_am",)
     claims: dict[str, tuple[tuple[str, ...], Callable[[], Entry]]] = {
@@ -180,7 +180,7 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
     for checkpoint, its in queries.items():
         tasks = list(its["task"].unique())
         rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
-        claims = under_protocol(its, aggregate.split(rows, "task"))
+        claims = claims_under_protocol(its, aggregate.split(rows, "task"))
         claims |= dict.fromkeys(_MOMENTUM, Entry(_CANNOT_BE_ASKED, _TRAINED))
         more = its.assign(gain=its["icl_correct"].astype(float) - its["zsl_correct"])
         found[checkpoint] = Card(tasks, claims, agreement.over_tasks(more, "gain"))
@@ -231,7 +231,7 @@ def _opposite(signs: Signs) -> str:
 # What the paper prints.
 
 
-def quoted(claim: str) -> str:
+def quoted_values(claim: str) -> str:
     """What the paper prints of a claim, of models with 1.3 and 2.7 billion weights."""
     printed = {
         "FT answers more than ZSL": partial(_quoted_accuracy, "ft", "zsl"),
@@ -272,12 +272,12 @@ def _quoted_perplexity() -> str:
 
 def _differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
     """A - B of two columns for each task, query by query, corrected for the number of tasks."""
-    return reporting.column_differences(reporting.with_measure(reporting.with_measure(queries, a), b), a, b)
+    return reporting.column_differences(reporting.tasks_with_measure(reporting.tasks_with_measure(queries, a), b), a, b)
 
 
 def _compared(queries: pd.DataFrame, a: str, b: str) -> Entry:
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
-    return _entry(depth.signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
+    return _entry(depth.count_signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
 
 
 def _repairs(queries: pd.DataFrame) -> Entry:
@@ -312,14 +312,16 @@ def _answers(settings: pd.DataFrame, higher: str, lower: str) -> Entry:
     """Whole answers to word pairs after ten epochs."""
     columns = f"{higher}_accuracy", f"{lower}_accuracy"
     numbers = (agreement.over_tasks(settings, name).estimate for name in columns)
-    signs = depth.signs(intervention_effects.column_differences(settings, *columns))
+    signs = depth.count_signs(intervention_effects.column_differences(settings, *columns))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
 def _recall(pairs: pd.DataFrame) -> Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
     own, shuffled = (_beyond_chance(pairs, by) for by in (ICL, replace(ICL, lesson="shuffled")))
-    above = depth.signs(reporting.corrected({task: statistics.student(own[task].dropna()) for task in own.columns}))
+    above = depth.count_signs(
+        reporting.corrected({task: statistics.student(own[task].dropna()) for task in own.columns})
+    )
     counts = agreement.common_repairs(pairs, FT, ICL).groupby("task").sum()
     recall, chance = ((counts[name] / counts["of"]).mean() for name in ("both", "chance"))
     entry = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}")
@@ -335,12 +337,15 @@ def _beyond_chance(pairs: pd.DataFrame, by: UpdateFilter) -> pd.DataFrame:
 
 def _above_both_floors(pairs: pd.DataFrame, measure: str) -> Entry:
     """Own demonstrations against made-up words on either side, with the shares of the way to two trainings."""
-    own, ceiling = (agreement.between(pairs, ICL, FT), agreement.between(pairs, FT, replace(FT, lesson="other")))
-    made_up = (agreement.between(pairs, *two) for two in ((ICL, replace(FT, lesson="nonsense")),
+    own, ceiling = (
+        agreement.pairs_between(pairs, ICL, FT),
+        agreement.pairs_between(pairs, FT, replace(FT, lesson="other")),
+    )
+    made_up = (agreement.pairs_between(pairs, *two) for two in ((ICL, replace(FT, lesson="nonsense")),
                                                      (replace(ICL, lesson="nonsense"), FT)))  # fmt: skip
     signs, shares = [], []
     for floor in made_up:
-        signs.append(depth.signs(agreement.differences(own, floor, measure)))
+        signs.append(depth.count_signs(agreement.differences(own, floor, measure)))
         of_seeds = (agreement.by_seed(each, measure) for each in (floor, own, ceiling))
         shares.append(verdict_scale.normalised_position(*of_seeds)["share of the way"].estimate)
     least = min(signs, key=lambda of: of.rises)
@@ -361,7 +366,9 @@ def _tau_of_right_answers() -> Entry:
 
     numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in (own, shuffled))
     of_tasks = aggregate.split(queries, "task")
-    signs = depth.signs(against_controls.changes(of_tasks, ["none"], ["kendall_tau_b"], than="shuffled-context"))
+    signs = depth.count_signs(
+        against_controls.changes_under_controls(of_tasks, ["none"], ["kendall_tau_b"], than="shuffled-context")
+    )
     return _entry(signs, "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
 
 
@@ -375,7 +382,9 @@ def _momentum() -> tuple[Entry, Entry]:
     """
     blocks = {name: results(f"{name}-longer", "blocks") for name in ("plain", "momentum", "previous")}
     tokens = blocks["momentum"]["tokens"].max()
-    plain, previous = (language_models.change(blocks[of], blocks["momentum"], tokens) for of in ("plain", "previous"))
+    plain, previous = (
+        language_models.loss_change(blocks[of], blocks["momentum"], tokens) for of in ("plain", "previous")
+    )
     verdict = REPRODUCED if plain.low > 0 else _NOT_REPRODUCED
     lower = f"lower than plain attention by {plain:.3f} nats a token after {tokens / 1e6:.1f} million tokens"
     control = f"against the previous value alone {previous:.3f}"

@@ -37,7 +37,7 @@ def _cosines(head: Head, n: int, generator: Generator) -> Float[Tensor, "2 forms
     return torch.stack([torch.cosine_similarity(found, exact[None]) for found, exact in pairs])
 
 
-def of_prompts(prompts: list[PromptHeads]) -> Float[np.ndarray, "prompts heads 2 forms"]:
+def cosines_of_prompts(prompts: list[PromptHeads]) -> Float[np.ndarray, "prompts heads 2 forms"]:
     """Cosines of each form with what every head of every prompt computes, on all tokens and on the demonstrations."""
     generator = Generator().manual_seed(0)
     return np.array([[_cosines(head, p.n, generator).numpy() for head in p.heads] for p in prompts])

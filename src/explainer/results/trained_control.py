@@ -17,7 +17,7 @@ def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
     return aggregate.along(known, "step", lambda its: student(its.groupby("model")[measure].mean().to_numpy(float)))
 
 
-def own_minus(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
+def own_minus_control(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
     """The measure with the own context minus that under a control, a row for each pair that differs in nothing else."""
     own, changed = (frame.loc[frame["control"] == name, [*_SAME, measure]] for name in ("none", control))
     both = own.merge(changed, on=list(_SAME), suffixes=("", "_changed"))

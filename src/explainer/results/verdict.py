@@ -99,7 +99,7 @@ def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame | None:
     """Similarities of contexts and whole trainings on a new rule in the upper third of the layers."""
     if not folder.is_dir() or "strengths" not in published.files(folder):
         return None
-    found = published.of_experiment(folder, "strengths", grids)
+    found = published.rows_of_experiment(folder, "strengths", grids)
     whole = found["epochs"] == found.groupby("setting")["epochs"].transform("max")
     found = found[whole & (found["layers"] == "upper third")]
     if (every := found["training"] == "all weights").any():
@@ -195,7 +195,7 @@ def questions(
         found[VECTOR] = _answer(right, lambda m: m["vector_foreign"], lambda m: m["vector"], lambda m: m["icl"])
     if changes is not None:
         whole = changes[(changes["strength"] == changes["k"]) & changes["kind"].isin(["ICL", "ICL shuffled"])]
-        right = _by_seed(whole.assign(right=new_rule.by_own_rule(whole)), "cue", "kind", "right")
+        right = _by_seed(whole.assign(right=new_rule.accuracy_by_own_rule(whole)), "cue", "kind", "right")
         found[LEARNED] = _answer(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1 + _zero(m))
     if strengths is not None:
         names = ["own", "contexts", "trainings"]
@@ -273,7 +273,7 @@ def accounts(answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame) ->
         },
         "a new rule": {
             "one vector, put in": aggregate.of_means(of_rules, _carried),
-            "a vote of ten heads": new_rule.beyond_chance(votes, "vote"),
+            "a vote of ten heads": new_rule.agreement_beyond_chance(votes, "vote"),
         },
     }
 

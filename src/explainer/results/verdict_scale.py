@@ -76,7 +76,7 @@ def lesson_swaps(pairs: pd.DataFrame, measure: str, training: UpdateFilter = FT)
 def _swapped(pairs: pd.DataFrame, measure: str, kept: UpdateFilter, swapped: UpdateFilter) -> dict[str, Interval]:
     found = {}
     for name, lesson in _LESSONS.items():
-        chosen = agreement.between(pairs, kept, replace(swapped, lesson=lesson))
+        chosen = agreement.pairs_between(pairs, kept, replace(swapped, lesson=lesson))
         if len(chosen) and not (kept == swapped and lesson == "own"):
             found[name] = agreement.over_tasks(chosen, measure)
     return found
@@ -84,7 +84,7 @@ def _swapped(pairs: pd.DataFrame, measure: str, kept: UpdateFilter, swapped: Upd
 
 def draws(pairs: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, int]:
     """How many seeds have a training on each lesson of `lesson_swaps` that diverged on no task."""
-    trained = {name: agreement.between(pairs, ICL, replace(training, lesson=of)) for name, of in _LESSONS.items()}
+    trained = {name: agreement.pairs_between(pairs, ICL, replace(training, lesson=of)) for name, of in _LESSONS.items()}
     return {name: len(agreement.by_seed(of, "sim_aou")) for name, of in trained.items() if len(of)}
 
 
@@ -104,7 +104,7 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
     """
     icl_other, ft_other = (replace(side, lesson="other") for side in (ICL, training))
     own, by_training, by_context, by_both = (
-        agreement.between(pairs, *two)
+        agreement.pairs_between(pairs, *two)
         for two in ((ICL, training), (ICL, ft_other), (icl_other, training), (icl_other, ft_other))
     )
     found = {
@@ -118,7 +118,7 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
         found["both swapped"] = agreement.mean_difference(kept, swapped, measure)
 
     def of_two(lesson: str) -> list[pd.Series]:
-        kinds = (agreement.between(pairs, side, replace(side, lesson=lesson)) for side in (ICL, training))
+        kinds = (agreement.pairs_between(pairs, side, replace(side, lesson=lesson)) for side in (ICL, training))
         return [agreement.by_seed(of, measure) for of in kinds if len(of)]
 
     (C, F), s, reordered = of_two("other"), agreement.by_seed(own, measure), of_two("reordered")
@@ -149,7 +149,7 @@ def _where_known(pairs: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     return pairs[pairs.set_index(keys).index.isin(others.set_index(keys).index)]
 
 
-def of_seeds(
+def rows_by_seed(
     pairs: pd.DataFrame,
     shared: pd.DataFrame | None,
     answered: pd.DataFrame | None,
@@ -183,7 +183,7 @@ def of_similarities(
     """
 
     def similar(first: UpdateFilter, second: UpdateFilter, measure: str) -> pd.Series:
-        return agreement.by_seed(agreement.between(pairs, first, second), measure)
+        return agreement.by_seed(agreement.pairs_between(pairs, first, second), measure)
 
     in_training, in_context = (replace(side, lesson="nonsense") for side in (training, ICL))
     made_up = {"": (ICL, in_training), ", context swapped": (in_context, training)}
@@ -228,7 +228,7 @@ def verdict(directory: str | Path, grids: Mapping[str, str] = MappingProxyType({
     ]
     found, gains = {}, _gains(directory, grids.get("agreement"))
     for checkpoint, its in by_checkpoint(pairs).items():
-        rows = of_seeds(its, *(of.get(checkpoint) for of in others), training=UpdateFilter("FT"))
+        rows = rows_by_seed(its, *(of.get(checkpoint) for of in others), training=UpdateFilter("FT"))
         known = {name: three for name, three in rows.items() if all(of.notna().any() for of in three)}
         learns = bool(gains[checkpoint].low > 0)
         found[checkpoint] = {name: _way(*three, learns=learns) for name, three in known.items()}
@@ -253,7 +253,7 @@ def _way(floor: pd.Series, value: pd.Series, ceiling: pd.Series, *, learns: bool
     return {name: statistics.student(of.dropna()) for name, of in three.items()} | no_share
 
 
-def missing(rows: Iterable[str]) -> dict[str, list[str]]:
+def missing_rows(rows: Iterable[str]) -> dict[str, list[str]]:
     """The rows of the verdict of whose experiment there is none, by the folder of its tables."""
     of = {"agreement": _OF_PAIRS, "shared_part": tuple(_SHARED), "causal_tests": tuple(_PATCH | _EXPLAINED)}
     return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
@@ -271,7 +271,7 @@ def sentence_not_learned(checkpoint: str, gain: Interval) -> str:
 
 def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
     """What demonstrations add to the right answers of each checkpoint."""
-    settings = published.of_experiment(directory / "agreement", "settings", grid)
+    settings = published.rows_of_experiment(directory / "agreement", "settings", grid)
     reports = settings[settings["lessons"].isin(_BOUNDED) & (settings["split"] != "selection")]
     gains = reports.assign(gain=reports["icl_accuracy"] - reports["zsl_accuracy"])
     return aggregate.each(gains, "checkpoint", lambda its: agreement.over_tasks(its, "gain"))
@@ -279,7 +279,7 @@ def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
     """The pairs of the settings that report and have all lessons, or of a checkpoint that has none such, the bounds."""
-    pairs, changes = (published.of_experiment(folder, table, grid) for table in ("pairs", "changes"))
+    pairs, changes = (published.rows_of_experiment(folder, table, grid) for table in ("pairs", "changes"))
     pairs = pairs[pairs["lessons"].isin(_BOUNDED) & (pairs["split"] != "selection")]
     every = pairs["lessons"] == "all"
     pairs = pairs[every | ~pairs["checkpoint"].isin(pairs.loc[every, "checkpoint"])]
@@ -304,7 +304,7 @@ def reported(folder: Path, table: str, grid: published.Grids = None, **usual: fl
     """
     if not folder.is_dir():
         return None
-    rows = published.of_experiment(folder, table, grid)
+    rows = published.rows_of_experiment(folder, table, grid)
     rows = rows[rows["split"] != "selection"] if "split" in rows else rows
     for name, value in usual.items():
         rows = rows[rows[name] == value]
@@ -332,7 +332,7 @@ def require_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     return rows
 
 
-def answers(changes: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, dict[str, Interval]]:
+def answers_by_lesson(changes: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, dict[str, Interval]]:
     """Right answers to the queries of a task after each lesson, by how it was taught and then by the lesson.
 
     `changes` are those of the experiment "agreement". Means over tasks, Student's interval over seeds.

@@ -133,7 +133,7 @@ def _causal_head(H: Float[Tensor, "T parts"], W_Q: Tensor, W_K: Tensor, W_V: Ten
     return ((H @ W_Q.mT) @ (H @ W_K.mT).mT).tril() @ (H @ W_V.mT)
 
 
-def look_back(H: Float[Tensor, "T parts"], d: int, d_y: int) -> Float[Tensor, "T parts"]:
+def look_back_layer(H: Float[Tensor, "T parts"], d: int, d_y: int) -> Float[Tensor, "T parts"]:
     """Layer 1: the key of a token is its position p_s, the query p_{t - 1}; the input goes to the next column.
 
     It is added to the free part there.
@@ -144,7 +144,7 @@ def look_back(H: Float[Tensor, "T parts"], d: int, d_y: int) -> Float[Tensor, "T
     return H + _causal_head(H, shift @ read_p, read_p, read_free.mT @ read_x)
 
 
-def learn(H: Float[Tensor, "T parts"], d: int, d_y: int, eta: float) -> Float[Tensor, " d_y"]:
+def learning_layer(H: Float[Tensor, "T parts"], d: int, d_y: int, eta: float) -> Float[Tensor, " d_y"]:
     """Layer 2, at the last token: key, the input that was brought; value, eta / n times the label; query, x."""
     read_x, read_y, _, read_free = torch.eye(H.shape[1], dtype=H.dtype).split((d, d_y, len(H), d))
     return _causal_head(H, read_x, read_free, eta / (len(H) // 2) * read_y)[-1]

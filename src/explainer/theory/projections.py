@@ -60,12 +60,12 @@ def least_squares_rates(effects: Float[Tensor, "n k *l d"], change: Float[Tensor
     return (torch.linalg.pinv(X / scale, rtol=1e-10) @ y / scale.mT)[..., 0]
 
 
-def combined(effects: Float[Tensor, "n k *l d"], rates: Float[Tensor, "*l k"]) -> Float[Tensor, "n *l d"]:
+def combine(effects: Float[Tensor, "n k *l d"], rates: Float[Tensor, "*l k"]) -> Float[Tensor, "n *l d"]:
     """sum_i eta_i effects_i, in the number format of the effects."""
     return torch.einsum("nk...d,...k->n...d", effects.double(), rates).to(effects.dtype)
 
 
-def halves(n: int) -> list[tuple[slice, slice]]:
+def cross_fitting_halves(n: int) -> list[tuple[slice, slice]]:
     """Which of n queries to fit on, and which to look at, both ways round."""
     even, odd = slice(0, n, 2), slice(1, n, 2)
     return [(even, odd), (odd, even)]
@@ -74,8 +74,8 @@ def halves(n: int) -> list[tuple[slice, slice]]:
 def cross_fitted(change: Float[Tensor, "n *l d"], effects: Float[Tensor, "n k *l d"]) -> Float[Tensor, "n *l d"]:
     """The combination of effects with the rates that are best for the other half of the queries."""
     fitted = torch.empty_like(change)
-    for fit, look in halves(len(change)):
-        fitted[look] = combined(effects[look], least_squares_rates(effects[fit], change[fit]))
+    for fit, look in cross_fitting_halves(len(change)):
+        fitted[look] = combine(effects[look], least_squares_rates(effects[fit], change[fit]))
     return fitted
 
 
