@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from explainer.compare import comparison, controls
+from explainer.compare import comparison, controls, observations
 from explainer.compare.comparison import ComparisonSetting, Observed, require
 from explainer.data import tasks
 from explainer.data.files import Tables
@@ -275,13 +275,15 @@ def _tables(setting: AgreementSetting, zsl: Observed, found: Sequence[_Change], 
 
 def _row(zsl: Observed, change: _Change, labels: list[int] | None) -> dict[str, Any]:
     z, u = (torch.nn.functional.normalize(h.double(), dim=-1) for h in (zsl.outputs, change.observed.outputs))
+    accuracies = observations.accuracy_measures(change.observed, labels)
+    accuracies.pop("content_free", None)
     return {
         "change": change.name,
         "kind": change.kind,
         "lesson": change.lesson,
         "epochs": change.epochs,
         "rate": change.lr,
-        **{name: value for name, value in comparison.scores(change.observed, labels).items() if name != "content_free"},
+        **accuracies,
         "change_norm": torch.linalg.vector_norm(u - z, dim=-1).mean().item(),
         "map_rank": metrics.participation_ratio(change.maps).nanmean().item(),
         **(change.training or dict.fromkeys(("loss_after", "update_norm", "update_rank"))),
