@@ -39,7 +39,7 @@ class LanguageModels(Experiment[TrainingSetting]):
     """Trains one model for each setting; those that differ in average and eta alone form matched sets.
 
     The state of a run is kept every so many steps, and the trained model with its tokenizer at the end, both in the
-    cache (`home`).
+    cache (`run_directory`).
     """
 
     name = "language_models"

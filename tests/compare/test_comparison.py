@@ -9,7 +9,7 @@ import tiny_models
 import torch
 from toy_study import ALIKE, DATA, LABELS, TOY, N, compute, setting
 
-from explainer.compare import comparison, controls, similarities
+from explainer.compare import comparison, controls, observations, similarities
 from explainer.compare.comparison import draw_queries, prepare, run_comparison
 from explainer.compare.controls import CONTROLS
 from explainer.data import tasks
@@ -87,16 +87,16 @@ def test_content_free_query_is_the_template_of_not_available(result, checkpoint)
 def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
     log_probs = np.array([[-1.0, -2.0], [-1.0, -1.2], [-1.0, -1.4], [-1.0, -1.9]])  # differences 1, .2, .4, .9
     observed = comparison.Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
-    row = comparison.scores(observed, [0, 1, 1, 0])
+    row = observations.accuracy_measures(observed, [0, 1, 1, 0])
     assert row["accuracy"] == 0.5
     assert row["calibrated_accuracy"] == 1  # less the mean, 0.625
     assert row["content_free_accuracy"] == 0.75  # less 0.3
     assert row["auc"] == 1
     assert row["macro_f1"] == pytest.approx((4 / 6 + 0) / 2)
     assert "per_token_accuracy" not in row
-    longer = comparison.scores(replace(observed, label_tokens=np.array([[1, 2]] * 4)), [0, 1, 1, 0])
+    longer = observations.accuracy_measures(replace(observed, label_tokens=np.array([[1, 2]] * 4)), [0, 1, 1, 0])
     assert longer == row | {"per_token_accuracy": 0.75}  # means -1 and -1, -.6, -.7, -.95: all but the last
-    alike = comparison.scores(replace(observed, label_tokens=np.array([[2, 2]] * 4)), [0, 1, 1, 0])
+    alike = observations.accuracy_measures(replace(observed, label_tokens=np.array([[2, 2]] * 4)), [0, 1, 1, 0])
     assert alike == row
 
 

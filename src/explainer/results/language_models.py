@@ -75,7 +75,7 @@ def loss_change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Inte
 
 
 def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
-    """`change` of one published arm against another, arm - other, at each budget in tokens that both have."""
+    """`loss_change` of one published arm against another, arm - other, at each budget in tokens that both have."""
     variant, partner = table_of_arm(arm, "blocks"), table_of_arm(other, "blocks")
     budgets = sorted(set(variant["tokens"]) & set(partner["tokens"]))
     return {int(tokens): loss_change(variant, partner, tokens) for tokens in budgets}

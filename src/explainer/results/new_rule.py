@@ -45,7 +45,7 @@ def agreement_by_chance(answers: pd.DataFrame, given: str, *, wrong: bool = Fals
 
 
 def agreement_beyond_chance(answers: pd.DataFrame, given: str) -> Interval:
-    """The share of the way from `by_chance` to full agreement: (agreement - chance) / (1 - chance)."""
+    """The share of the way from `agreement_by_chance` to full agreement: (agreement - chance) / (1 - chance)."""
     counted = answers.assign(hit=answers[given] == answers["icl"], chance=_chances(answers, given, answers))
     return aggregate.of_sums(counted, _DRAWS, lambda sums: (sums.hit - sums.chance) / (sums.n - sums.chance))
 
