@@ -117,8 +117,8 @@ def ablate_heads(
 ) -> Iterator[None]:
     """Switch heads off inside a `with` block: each gives the output projection the same vector at every token.
 
-    That is zero, or the head's row of `outputs`, for example of `mean_head_outputs`: mean ablation. Raises CheckpointError
-    for a head that the model does not have.
+    That is zero, or the head's row of `outputs`, for example of `mean_head_outputs`: mean ablation. Raises
+    CheckpointError for a head that the model does not have.
     """
     found = architectures.architecture(checkpoint.model)
     by_layer: dict[int, list[int]] = {}
