@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import subprocess
 from functools import cache
 
 import pytest
@@ -64,6 +65,11 @@ def test_results_and_page_are_there_and_the_page_reads_the_tables(word, modules,
     own = set(re.findall(r"`(\w+)`", modules)) - {"published"}
     imported = {name for line in re.findall(r"from explainer\.results import (.*)", code) for name in line.split(", ")}
     assert named or own & imported, f"the page {page} reads no table of {word}"
+
+
+@pytest.mark.parametrize("command", re.findall(r"`(grep [^`]+)`", re.sub(r"\n", " ", TEXT)))
+def test_a_search_that_is_advised_finds_something(command):
+    assert subprocess.check_output(command, shell=True, cwd=ROOT)
 
 
 SOURCES = [*(ROOT / "src/explainer").rglob("*.py"), *(ROOT / "src/explainer_lab").rglob("*.py")]
