@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from explainer.compare.head_circuits import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, answer_with_ablation, draw_prompts
+from explainer.compare.head_circuits import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, answer_queries, draw_prompts
 from explainer.data.tasks import Example
 from explainer.errors import TaskError
 from explainer.models import circuits
@@ -37,11 +37,11 @@ def _answers(checkpoint: Checkpoint, task: str) -> dict[str, list[Answers]]:
     mixed, heads = shuffled(normal), strongest_heads(checkpoint)
     means = circuits.mean_head_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
     found = {
-        "whole": answer_with_ablation(checkpoint, normal),
-        "alone": answer_with_ablation(checkpoint, alone),
-        "shuffled": answer_with_ablation(checkpoint, mixed),
-        **{f"cut: {name}": answer_with_ablation(checkpoint, normal, cut) for name, cut in CUTS.items()},
-        "cut, shuffled": answer_with_ablation(checkpoint, mixed, CUTS["input"]),
+        "whole": answer_queries(checkpoint, normal),
+        "alone": answer_queries(checkpoint, alone),
+        "shuffled": answer_queries(checkpoint, mixed),
+        **{f"cut: {name}": answer_queries(checkpoint, normal, cut) for name, cut in CUTS.items()},
+        "cut, shuffled": answer_queries(checkpoint, mixed, CUTS["input"]),
     }
     n_heads = checkpoint.model.config.num_attention_heads
     off = {f"off: {kind}": its for kind, its in heads.items()} | {
@@ -50,8 +50,8 @@ def _answers(checkpoint: Checkpoint, task: str) -> dict[str, list[Answers]]:
         for draw in range(DRAWS)
     }
     for name, each in off.items():
-        found[name] = answer_with_ablation(checkpoint, normal, off=each, means=means)
-        found[f"{name}, alone"] = answer_with_ablation(checkpoint, alone, off=each, means=means)
+        found[name] = answer_queries(checkpoint, normal, off=each, means=means)
+        found[f"{name}, alone"] = answer_queries(checkpoint, alone, off=each, means=means)
     return found
 
 

@@ -8,7 +8,7 @@ from conftest import ROOT
 
 from explainer import compare
 from explainer.compare.few_shots import SWEEPS
-from explainer.compare.head_circuits import CUTS, SETS, answer_with_ablation
+from explainer.compare.head_circuits import CUTS, SETS, answer_queries
 from explainer.data import tasks
 from explainer.data.files import published_json
 from explainer.data.tasks import Example
@@ -116,9 +116,9 @@ def test_a_sample_of_head_circuits_is_computed_again(starter):
     off = head_circuits.strongest_heads(starter)["answer"]
     means = circuits.mean_head_outputs(starter, [columns.ids for columns in every.columns(starter)])
     for name, found in (
-        ("cut: input", answer_with_ablation(starter, one, CUTS["input"])),
-        ("shuffled", answer_with_ablation(starter, head_circuits.shuffled(one))),
-        ("off: answer, alone", answer_with_ablation(starter, alone, off=off, means=means)),
+        ("cut: input", answer_queries(starter, one, CUTS["input"])),
+        ("shuffled", answer_queries(starter, head_circuits.shuffled(one))),
+        ("off: answer, alone", answer_queries(starter, alone, off=off, means=means)),
     ):
         stored = compare.head_circuits.stored("plurals").answers[name][0]
         np.testing.assert_allclose(found[0].log_probs, stored.log_probs, atol=2e-2)

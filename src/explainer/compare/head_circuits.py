@@ -57,7 +57,7 @@ def draw_prompts(
     return Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
 
 
-def answer_with_ablation(
+def answer_queries(
     checkpoint: Checkpoint,
     bench: Bench,
     cut: _Cut | None = None,
