@@ -48,6 +48,7 @@ function fitted(layout, width) {
   return Object.fromEntries([...(titles ? [["annotations", titles]] : []), ...axes.map(([name, axis]) => [name, {
     ...axis,
     ...(name[0] === "y" && axis.ticktext && { ticktext: axis.ticktext.map((text) => inLines(text, 18)), tickfont: { size: 12 } }),
+    ...(name[0] === "x" && axis.ticktext && { tickangle: "auto", automargin: true }),
     ...(name[0] === "x" && columns > 1 && !axis.tickvals && { nticks: 4, tickfont: { size: 11 } }),
     ...(name[0] === "x" && axis.title?.text && { title: { ...axis.title, text: inLines(axis.title.text, room) } }),
   }])]);
