@@ -55,8 +55,10 @@ def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
     A bar of no length would read as an interval, "0.3 to 0.3", in the table of the figure's numbers.
     """
     estimate, low, high = map(np.asarray, ends)
-    sides = (np.where(high > low, side, None) for side in (high - estimate, estimate - low))
-    array, arrayminus = (side.tolist() for side in sides)
+    array, arrayminus = (
+        [float(length) if wide else None for length, wide in zip(side, high > low, strict=True)]
+        for side in (high - estimate, estimate - low)
+    )
     return {"array": array, "arrayminus": arrayminus, **look}
 
 
