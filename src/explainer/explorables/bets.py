@@ -33,7 +33,8 @@ class Bets(Explorable):
     question = "What do you expect, and what was found?"
     height = _HEIGHTS["comparison"]
     provenance = (
-        "Stored: 20 seeds of four tasks, eight sets of small language models; {checkpoint}, float32; explainer.results."
+        "Stored: 20 seeds of four tasks, eight sets of small language models; {checkpoint}, float32; computed by "
+        "explainer-lab agreement and explainer-lab language-models."
     )
     digits = 6
     starts: ClassVar = ({}, {"about": "momentum"}, {"about": "all"})

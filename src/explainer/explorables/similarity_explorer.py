@@ -151,7 +151,7 @@ class SimilarityExplorer(Explorable):
     name = "similarity_explorer"
     question = "Where in the network are the two changes alike, and where is that more than a floor?"
     height = 740
-    provenance = "Stored: results of the study, with its seeds below the figure; {checkpoint}, float32."
+    provenance = "Stored: with its seeds below the figure; {checkpoint}, float32; computed by explainer-lab comparison."
 
     data = Stored()
     task = traitlets.Unicode("sst2")
