@@ -37,7 +37,7 @@ def numbers(checkpoint):
     after, without = (
         make(checkpoint, prefix, prompts) for make in (interventions.after_context, interventions.without_context)
     )
-    patches = interventions.context_patches(after, without)
+    patches = interventions.context_weight_patches(after, without)
     patched = without.run(
         interventions.with_weight_patches(after.layers, patches, torch.eye(3, device=checkpoint.device))
     )

@@ -65,7 +65,7 @@ def _of_questions(shown: Mapping[str, questions.Answers]) -> Iterator[Line]:
     for question in questions.FOLDERS:
         its = {name: found[question] for name, found in shown.items() if question in found}
         yield f"\n{question}"
-        yield [("", *page.COLUMNS), *((name, *page.table_row(one)) for name, one in its.items())]
+        yield [("", *page.COLUMNS), *((name, *page.table_cells(one)) for name, one in its.items())]
         yield from (f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items())
 
 

@@ -170,9 +170,9 @@ def _test_finetuning(shared: _Shared, progress: bool) -> None:
 def _test_patches(shared: _Shared) -> None:
     """Patches of the queries' own context, and of another task's, each for the query itself and for others."""
     asked, setting = shared.asked, shared.setting
-    own = interventions.context_patches(asked.after, asked.without)
+    own = interventions.context_weight_patches(asked.after, asked.without)
     away = _ask(shared.checkpoint, shared.foreign, shared.own, asked.queries, setting)
-    foreign = interventions.context_patches(away.after, away.without)
+    foreign = interventions.context_weight_patches(away.after, away.without)
     n = len(asked.queries)
     itself = torch.eye(n, dtype=asked.icl.logits.dtype, device=asked.icl.logits.device)
     another, mean = itself.roll(1, 1), (1 - itself) / (n - 1)

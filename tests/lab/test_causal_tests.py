@@ -101,7 +101,7 @@ def test_a_query_with_its_own_patch_answers_as_in_context(result):
 
 def test_the_patch_of_another_query_is_that_of_the_next_one(result, asked):
     _, answers, _, after, without = asked
-    of_each = interventions.context_patches(after, without)
+    of_each = interventions.context_weight_patches(after, without)
     following = [*range(1, N), 0]
     moved = [
         weight_patches.Patch(

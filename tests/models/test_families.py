@@ -200,8 +200,8 @@ def test_interventions_exchange_attention_or_are_refused_by_name(family, checkpo
     assert (icl.logits - zsl.logits).abs().max() > 0.01
     if not can(family, PATCHES):
         with pytest.raises(CheckpointError, match=f"{family.partition(',')[0]}: no patches, because"):
-            interventions.context_patches(after, without)
+            interventions.context_weight_patches(after, without)
         return
-    patches = interventions.context_patches(after, without)
+    patches = interventions.context_weight_patches(after, without)
     own = without.run(interventions.with_weight_patches(layers, patches, torch.eye(len(PROMPTS), dtype=torch.float64)))
     torch.testing.assert_close(own.logits, icl.logits)

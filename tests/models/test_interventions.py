@@ -101,7 +101,7 @@ def test_what_the_context_does_at_the_last_token_it_does_through_attention(tiny)
 
 
 def test_a_query_with_its_own_patch_has_its_context(tiny):
-    patches = interventions.context_patches(tiny.after, tiny.without)
+    patches = interventions.context_weight_patches(tiny.after, tiny.without)
     itself = torch.eye(len(PROMPTS), dtype=tiny.icl.logits.dtype)
     own = tiny.without.run(interventions.with_weight_patches(tiny.layers, patches, itself))
     tiny.close(own.stream, tiny.icl.stream)
@@ -121,7 +121,7 @@ def test_queries_end_where_candidates_part(llama):
 
 def test_a_patch_is_a_change_of_weights(tiny):
     """Added to the matrices of a copy, the mean of the patches gives what the edits give."""
-    patches = interventions.context_patches(tiny.after, tiny.without)
+    patches = interventions.context_weight_patches(tiny.after, tiny.without)
     weights = torch.full((len(PROMPTS), len(PROMPTS)), 1 / len(PROMPTS), dtype=tiny.icl.logits.dtype)
     edited = tiny.without.run(interventions.with_weight_patches(tiny.layers, patches, weights)).logits
     model = copy.deepcopy(tiny.model)
@@ -136,7 +136,7 @@ def test_a_patch_is_a_change_of_weights(tiny):
 def test_a_parallel_mlp_never_sees_the_attention_of_its_block():
     """So its input matrices need no change where the blocks below are patched, and its output matrix adds it."""
     neox = Tiny("gpt_neox")
-    for patch in interventions.context_patches(neox.after, neox.without):
+    for patch in interventions.context_weight_patches(neox.after, neox.without):
         assert patch.inputs[0].left.abs().max() < 1e-10 < patch.output.left.norm(dim=-1).min()
 
 
@@ -184,7 +184,7 @@ def test_hooks_are_gone_after_an_error(llama):
 
 
 def test_values_for_other_layers_are_refused(llama):
-    z, patches = llama.icl.attention, interventions.context_patches(llama.after, llama.without)
+    z, patches = llama.icl.attention, interventions.context_weight_patches(llama.after, llama.without)
     weights = torch.eye(len(PROMPTS))
     for fewer in (lambda: interventions.with_attention_outputs(llama.layers, z[:, :-1]),
                   lambda: interventions.without_component(llama.layers, z, z[:, :-1]),

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 from explainer.data import assets
 from explainer.errors import CheckpointError
 from explainer.models import scoring
-from explainer.models.interventions import after_context, context_patches, with_weight_patches, without_context
+from explainer.models.interventions import after_context, context_weight_patches, with_weight_patches, without_context
 from explainer.models.loading import Checkpoint
 from explainer.page import web_model
 
@@ -223,7 +223,7 @@ def test_patches_are_those_of_the_package(tiny):
     context = [first, *random.integers(3, 96, 11).tolist()]
     prefix = scoring.encode(checkpoint, context)
     after, without = (of(checkpoint, prefix, prompts) for of in (after_context, without_context))
-    patches = context_patches(*(of(checkpoint, prefix, prompts[:2]) for of in (after_context, without_context)))
+    patches = context_weight_patches(*(of(checkpoint, prefix, prompts[:2]) for of in (after_context, without_context)))
     weights = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
     expected = torch.cat(
         [after.run().logits[:2], without.run(with_weight_patches(without.layers, patches, weights)).logits]

@@ -90,7 +90,7 @@ def test_shares_of_the_published_word_pairs():
     of_task = dict(list(real.groupby("task", sort=False)))
     of_answers, of_similarity = (
         coverage.median_shares(
-            coverage.variance_shares({t: reporting.sample(its, measure) for t, its in of_task.items()})
+            coverage.variance_shares({t: reporting.as_sample(its, measure) for t, its in of_task.items()})
         )
         for measure in ("icl_correct", "sim_aou")
     )

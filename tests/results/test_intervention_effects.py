@@ -117,7 +117,7 @@ def test_columns_of_settings_are_compared_seed_by_seed():
 def test_columns_are_means_over_tasks_of_the_seeds_that_have_them():
     settings = pd.DataFrame({"task": 3 * ["past"] + 3 * ["agents"], "seed": [0, 1, 2, 0, 1, 2]})
     settings["a"], settings["b"] = [0.2, 0.4, 0.3, 0.1, 0.3, 0.5], [0.5, 0.7, 0.1, 0.9, 0.8, np.nan]
-    found = intervention_effects.columns(settings, {"a": "first", "b": "second"})
+    found = intervention_effects.column_means(settings, {"a": "first", "b": "second"})
     assert_student(found["first"], [0.15, 0.35, 0.4])
     assert_student(found["second"], [0.7, 0.75])
 

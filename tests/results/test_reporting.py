@@ -26,12 +26,12 @@ def queries_of(seed, *, zsl=(0, 0), icl=(0, 1), ft=(1, 0), **columns):
 
 def test_groups_are_the_settings_in_their_order():
     both = pd.concat([queries_of(7, x=[1.0, 2.0]), queries_of(3, x=[3.0, np.nan])])
-    sample = reporting.sample(both, "x", "icl_correct")
+    sample = reporting.as_sample(both, "x", "icl_correct")
     assert [group[0].tolist() for group in sample.groups] == [[1, 2], [3]]  # what has no value is left out
     assert [group[1].tolist() for group in sample.groups] == [[False, True], [False]]
     assert [ids.tolist() for ids in sample.ids] == [["q0", "q1"], ["q0"]]
     assert sample.strata == ["toy", "toy"] and sample.seeds == [7, 3]
-    (of_one,) = reporting.sample(queries_of(0, example_tau_b=np.nan).assign(k=1), "example_tau_b").groups[0]
+    (of_one,) = reporting.as_sample(queries_of(0, example_tau_b=np.nan).assign(k=1), "example_tau_b").groups[0]
     assert np.isnan(of_one).tolist() == [True, True]  # one demonstration has no order
 
 
@@ -52,7 +52,7 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
     """
     one = queries_of(0, x=1.0, position="prompt")
     mixed = pd.concat([one, one.assign(setting="other", **other)])
-    for read in (reporting.sample, reporting.similarity_interval, reporting.by_task):
+    for read in (reporting.as_sample, reporting.similarity_interval, reporting.by_task):
         with pytest.raises(ExperimentError, match=message):
             read(mixed, "x")
     with pytest.raises(ExperimentError, match=message):
@@ -85,7 +85,7 @@ def test_intervals_over_seeds_and_queries():
         (lambda q: reporting.prediction_interval(q, "icl", "auc"), "has no 'icl_log_probs'"),
         (lambda q: reporting.prediction_interval(q, "icl", "beauty"), "no measure 'beauty'"),
         (lambda q: reporting.similarity_interval(q, "sim_aou"), "has no 'sim_aou'"),
-        (lambda q: reporting.sample(q.assign(example_tau_b=np.nan), "example_tau_b"), "has no 'example_tau_b'"),
+        (lambda q: reporting.as_sample(q.assign(example_tau_b=np.nan), "example_tau_b"), "has no 'example_tau_b'"),
     ],
 )
 def test_what_a_setting_does_not_have_is_an_error(call, message):

@@ -110,7 +110,7 @@ def numbers(text: str) -> set[str]:
 def test_what_a_test_without_power_cannot_tell_stands_beside_its_number():
     """Steps on another task explain a descent on the own examples as well as its own steps do."""
     foreign = (
-        f"{intervention_effects.columns(results('causal-tests'), {'r2_descent_foreign': 'R²'})['R²'].estimate:.2f}"
+        f"{intervention_effects.column_means(results('causal-tests'), {'r2_descent_foreign': 'R²'})['R²'].estimate:.2f}"
     )
     assert foreign in numbers(sentence("claims", "last row"))
 

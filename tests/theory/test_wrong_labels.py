@@ -69,7 +69,7 @@ def test_the_rate_is_the_best_for_its_prior_and_leaves_the_rest_of_one(strength)
 @given(st.integers(1, 300), st.floats(0, 3), st.integers(0, 99))
 def test_the_rate_for_a_known_prior_is_the_best_for_the_noise_that_is_drawn(n, noise, seed):
     w, w_0 = randn(4, seed=seed), 0.5 * randn(4, seed=seed + 100)
-    best = wrong_labels.effective_rate(n, 4, wrong_labels.prior_strength(w, w_0, noise))
+    best = wrong_labels.effective_rate(n, 4, wrong_labels.prior_penalty(w, w_0, noise))
     risks = [risk(w, w_0, 0.0, best + step, n, noise).item() for step in (0, 0.01, -0.01)]
     assert risks[0] < min(risks[1:])
     assert risks[0] / ((w - w_0) @ (w - w_0)).item() == pytest.approx(1 - best)

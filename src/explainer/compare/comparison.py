@@ -317,7 +317,7 @@ def _similarities(baseline: Baseline, trained: _FT, setting: ComparisonSetting, 
     if ft is None or W_ft is None:
         return {}
     measures = similarities.of_outputs(zsl.outputs, icl.outputs, ft.outputs, setting.seed)
-    measures |= similarities.of_updates(baseline.dW_icl, baseline.W_zsl, W_ft)
+    measures |= similarities.of_update_matrices(baseline.dW_icl, baseline.W_zsl, W_ft)
     if all(a.shape == b.shape for a, b in zip(zsl.own_scores, icl.own_scores, strict=True)):
         own_scores = zsl.own_scores, icl.own_scores, ft.own_scores
         measures |= similarities.of_scores(*own_scores, len(baseline.context[0]), setting.seed)

@@ -60,7 +60,7 @@ def of_scores(
     return {name: values.nanmean(-1) for name, values in by_head.items()}
 
 
-def of_updates(dW_icl: Sequence[Tensor], W_zsl: Sequence[Tensor], W_ft: Sequence[Tensor]) -> dict[str, Tensor]:
+def of_update_matrices(dW_icl: Sequence[Tensor], W_zsl: Sequence[Tensor], W_ft: Sequence[Tensor]) -> dict[str, Tensor]:
     """dW_ICL and dW_FT = W_FT - W_ZSL of Dai et al. (2023), eq. 11 to 13, as matrices; means over the key heads.
 
     One tensor (layers, key heads, d_v, d) for each query. Permuted: dW_FT of another query. The ratio is of norms, FT

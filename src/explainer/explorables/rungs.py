@@ -25,7 +25,7 @@ def measured() -> dict[str, Any]:
     """
     from explainer.models import loading  # noqa: PLC0415 - transformers is slow to import
 
-    prompt = running_prompt.read(loading.load(device="cpu"))
+    prompt = running_prompt.read_heads(loading.load(device="cpu"))
     spread, shared = (round(x, 2) for x in _logits_of(prompt))
     heads = [[_on_head(h.query, h.keys, h.values) for h in layer] for layer in prompt.heads]
     i, j = running_prompt.strongest_head(prompt)

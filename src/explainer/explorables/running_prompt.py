@@ -28,7 +28,7 @@ def measured() -> dict[str, Any]:
     """
     from explainer.models import loading  # noqa: PLC0415 - as below
 
-    prompt = read(loading.load(device="cpu"))
+    prompt = read_heads(loading.load(device="cpu"))
     i, j = strongest_head(prompt)
     head, direction, n = prompt.heads[i][j], prompt.directions[i][j], prompt.n
     soft, _ = _changes(head.query, head.keys, head.values, n)
@@ -67,7 +67,7 @@ class RunningPrompt(NamedTuple):
     n: int
 
 
-def read(checkpoint: "Checkpoint") -> RunningPrompt:
+def read_heads(checkpoint: "Checkpoint") -> RunningPrompt:
     """Read the heads of the prompt of four capitals and `Japan ->` in a forward pass, and in another the final norm.
 
     Source of the direct path: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.

@@ -12,7 +12,7 @@ _POINTS = 50
 _LEVEL = 0.9  # a direction counts as learned once this share of its optimum is reached
 
 
-def agreement(step: np.ndarray, predictions: Mapping[str, np.ndarray]) -> go.Figure:
+def layer_against_step(step: np.ndarray, predictions: Mapping[str, np.ndarray]) -> go.Figure:
     """Predictions of layers (B,) by name against those of one gradient step (B,) on the same prompts, and y = x."""
     figure, bound = go.Figure(), float(np.abs(step).max()) * 1.05
     figure.add_scatter(x=[-bound, bound], y=[-bound, bound], mode="lines", line={"color": "#888888"}, name="equal")

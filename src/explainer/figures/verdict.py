@@ -39,7 +39,7 @@ def _shares(shares: Mapping[str, Mapping[str, Interval]]) -> go.Figure:
     return drawn.update_layout(showlegend=len(shares) > 1, legend=LEGEND_ABOVE)
 
 
-def table_row(one: questions.Answer) -> list[str]:
+def table_cells(one: questions.Answer) -> list[str]:
     """The numbers of an answer as they are printed, in the order of COLUMNS."""
     return [*(f"{each:.2f}" for each in one[:4]), str(one.draws)]
 
@@ -57,7 +57,7 @@ def verdict_page(
     for question in questions.FOLDERS:
         its = {name: rows[question] for name, rows in found.items() if question in rows}
         body.append(f"<h2>{question}</h2>")
-        body.append(_table(("model", *COLUMNS), ([name, *table_row(one)] for name, one in its.items())))
+        body.append(_table(("model", *COLUMNS), ([name, *table_cells(one)] for name, one in its.items())))
         body.append(_list(f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items()))
     if told := [f"{name}: {line}" for name, lines in lacking.items() for line in lines]:
         body.append(f"<h2>To have the others</h2>{_list(told)}")

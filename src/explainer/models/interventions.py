@@ -259,7 +259,7 @@ def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> E
 # The context as a change of weights.
 
 
-def context_patches(after: Pass, without: Pass) -> list[Patch]:
+def context_weight_patches(after: Pass, without: Pass) -> list[Patch]:
     """For each block, the changes of its MLP's matrices that stand for the context; row i are those of query i.
 
     With its own changes in all blocks, a query without its context has the logits that it has with it. They are found

@@ -93,7 +93,7 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
     passes = interventions.after_context, interventions.without_context
     after, without = (of(checkpoint, prefix, own) for of in passes)
     after_others, without_others = (of(checkpoint, prefix, others) for of in passes)
-    patches = interventions.context_patches(after, without)
+    patches = interventions.context_weight_patches(after, without)
 
     def under(asked: interventions.Pass, weights: Tensor) -> Tensor:
         return asked.run(interventions.with_weight_patches(asked.layers, patches, weights)).logits

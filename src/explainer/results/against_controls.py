@@ -60,7 +60,7 @@ def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sa
         raise ExperimentError(
             f"B has several settings for one of A, with {b['control'].unique().tolist()} as control; choose one."
         )
-    return reporting.sample(both, measure), reporting.sample(both, f"{measure}_b")
+    return reporting.as_sample(both, measure), reporting.as_sample(both, f"{measure}_b")
 
 
 def tasks_learned(frame: pd.DataFrame, state: str) -> list[str]:

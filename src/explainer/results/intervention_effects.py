@@ -55,7 +55,7 @@ def who_answers(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def columns(settings: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
+def column_means(settings: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
     """Columns of the settings, means over these tasks, by the names given to them; Student's intervals over seeds.
 
     Seeds that lack a column on some task are left out of it.

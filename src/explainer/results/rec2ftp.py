@@ -54,7 +54,7 @@ def repairs(queries: pd.DataFrame) -> Repairs:
     Answers without labels form one group. Raises ExperimentError where FT diverged.
     """
     known = queries.assign(label=queries["label"].fillna(0) if "label" in queries else 0)
-    sample = reporting.sample(known, "zsl_correct", "icl_correct", "ft_correct", "label")
+    sample = reporting.as_sample(known, "zsl_correct", "icl_correct", "ft_correct", "label")
     seeds = [(~zsl, ~zsl & icl, ~zsl & ft, labels) for zsl, icl, ft, labels in sample.groups]
     times, drawn = statistics.crossed_draws(sample, n_resamples=_RESAMPLES)
     counts = [times[:, [g]] * drawn[:, numbers].astype(float) for g, numbers in enumerate(sample.queries)]

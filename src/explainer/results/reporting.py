@@ -94,7 +94,7 @@ def require_only_seeds_differ(table: pd.DataFrame) -> None:
             raise ExperimentError(f"seed {twice.iloc[0]} of {task} is there twice; each setting should be given once.")
 
 
-def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
+def as_sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     """Columns of the queries as a `statistics.Sample`: a group for each setting, a stratum for a task.
 
     Queries without a value are left out. Raises ExperimentError, with the note of the study, where a setting has none
@@ -139,7 +139,7 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
     if measure not in _STATISTICS:
         raise ExperimentError(f"there is no measure {measure!r}; known: {', '.join(_STATISTICS)}.")
     columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
-    found = sample(queries, *columns)
+    found = as_sample(queries, *columns)
     interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
     return statistics.widen_degenerate(interval, found.n_queries) if measure == "accuracy" else interval
 
@@ -150,7 +150,7 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
     Measures that are centred over queries keep their centre when queries are resampled. Raises ExperimentError as
     `sample`.
     """
-    found = sample(queries, measure)
+    found = as_sample(queries, measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
     of_answers = all(values.dtype == bool for (values,) in found.groups)
     return statistics.widen_degenerate(interval, found.n_queries) if of_answers else interval
@@ -199,7 +199,7 @@ def column_differences(
     queries: pd.DataFrame, a: str, b: str, statistic: Callable[..., float] = np.nanmean
 ) -> dict[str, Interval]:
     """A minus B of two columns for each task, query by query, p-values after Holm for the number of tasks."""
-    pairs = aggregate.by_group(queries, "task", lambda its: (sample(its, a), sample(its, b)))
+    pairs = aggregate.by_group(queries, "task", lambda its: (as_sample(its, a), as_sample(its, b)))
     return comparisons(pairs, statistic)
 
 

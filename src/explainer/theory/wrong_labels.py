@@ -12,18 +12,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-def effective_rate(n_examples: int, d: int, prior_strength: float = 0.0) -> float:
-    """The best rate of the step with right labels, eta = N / (N + m), m = d + 1 + `prior_strength` (sigma^2 / tau^2).
+def effective_rate(n_examples: int, d: int, prior_penalty: float = 0.0) -> float:
+    """The best rate of the step with right labels, eta = N / (N + m), m = d + 1 + `prior_penalty` (sigma^2 / tau^2).
 
     Raises: ValueError if the number of examples or the strength is negative.
     Source: Zhang, Frei & Bartlett 2024, Gamma^-1 for Lambda = I; with noise and w_0 by the same square.
     """
-    if n_examples < 0 or prior_strength < 0:
-        raise ValueError(f"n_examples = {n_examples} and prior_strength = {prior_strength}; neither may be negative.")
-    return n_examples / (n_examples + d + 1 + prior_strength)
+    if n_examples < 0 or prior_penalty < 0:
+        raise ValueError(f"n_examples = {n_examples} and prior_penalty = {prior_penalty}; neither may be negative.")
+    return n_examples / (n_examples + d + 1 + prior_penalty)
 
 
-def prior_strength(w: Float[Tensor, " d"], w_0: Float[Tensor, " d"], noise: float) -> float:
+def prior_penalty(w: Float[Tensor, " d"], w_0: Float[Tensor, " d"], noise: float) -> float:
     """What a prior is worth where its distance from the task is known: sigma^2 / tau^2 with tau^2 = ||w - w_0||^2 / d.
 
     Raises: ZeroDivisionError for a prior that is exact.
