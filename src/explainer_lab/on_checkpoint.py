@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -32,6 +33,14 @@ N_RANDOM = 5  # random directions beside a change; what is stored of them is the
 
 _ROUNDED = "capitals"
 """The task whose scores show what a number format rounds, where a setting has none."""
+
+
+def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float) -> float:
+    """What the label that is most frequent in the task would get of queries; `zero_shot` where answers are free."""
+    labels = tasks.labels_of(data.task, queries)
+    if labels is None:
+        return zero_shot
+    return labels.count(statistics.mode(tasks.labels_of(data.task, data.test) or labels)) / len(labels)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -85,6 +85,7 @@ def test_of_a_task_with_labels_it_stores_the_columns_that_are_published(director
     changes = tables["changes"]
     main = [column(changes, "accuracy", change=change)[0] for change in ("ICL own", f"FT own {EPOCHS} {LR:g}")]
     assert [tables["settings"][f"{state}_accuracy"] for state in ("icl", "ft")] == main
+    assert tables["settings"]["one_label_accuracy"] == 0.5
     assert {"setting", *changes} == set(published.read(published_directory() / "agreement")["changes"].column_names)
 
 

@@ -86,6 +86,8 @@ def test_accuracies_of_a_setting_are_means_over_its_tasks(directory, checkpoint)
     for name, its in {"zsl": ("ZSL", "none"), "icl": ("ICL", "own"), "ft": ("FT", "own")}.items():
         of_tasks = [row["accuracy"] for row in rows(tables["changes"], kind=its[0], lesson=its[1])]
         assert len(of_tasks) == 2 and tables["settings"][f"{name}_accuracy"] == np.mean(of_tasks)
+    free = rows(tables["changes"], kind="ZSL", task="plurals")[0]["accuracy"]
+    assert tables["settings"]["one_label_accuracy"] == np.mean([0.5, free])
 
 
 def test_contexts_are_those_of_the_controls(task, directory):

@@ -14,7 +14,6 @@ from explainer.data.files import PUBLISHED
 from explainer.results import aggregate, new_rule, published, reporting, verdict_scale
 from explainer.results.aggregate import Value
 from explainer.results.published import results
-from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 
@@ -112,8 +111,7 @@ def _told(name: str, settings: pd.DataFrame | None, *tables: pd.DataFrame | None
     layers, answered, *_ = tables
     found, gains = questions(*tables), {}
     if settings is not None:
-        more = settings["icl_accuracy"] - settings["zsl_accuracy"]
-        gains["shared_part"] = statistics.student(more.groupby(settings["seed"]).mean())
+        gains["shared_part"] = verdict_scale.gain_in_context(settings.assign(task=settings["tasks"]))
     if answered is not None:
         gains["rival"] = _gain(answered)
     if LEARNED in found and not found[LEARNED].share.low > 0:
@@ -135,8 +133,11 @@ def _gain(answered: pd.DataFrame) -> Interval:
     """What demonstrations add to right answers, those among the labels where there are some."""
     right = answered["right_label"] if "right_label" in answered else answered["correct"]
     right = answered.assign(right=right.fillna(answered["correct"]))
-    of_seeds = _by_seed(right, "task", "intervention", "right")
-    return statistics.student((of_seeds["icl"] - of_seeds["zsl"]).dropna())
+    of_settings = right.groupby(["seed", "task", "intervention"])["right"].mean().unstack()
+    rows = of_settings[["icl", "zsl"]].add_suffix("_accuracy").reset_index()
+    if "one_label_accuracy" in answered:
+        rows = rows.merge(answered[["seed", "task", "one_label_accuracy"]].drop_duplicates())
+    return verdict_scale.gain_in_context(rows)
 
 
 def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:
