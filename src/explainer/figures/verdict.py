@@ -19,6 +19,14 @@ _CAPTION = (
 )
 
 
+_STYLE = (
+    "body{font:16px/1.5 sans-serif;max-width:75rem;margin:auto;padding:0 1rem;overflow-wrap:anywhere}"
+    "table,body>div{display:block;overflow-x:auto}.plotly-graph-div{min-width:40rem}"
+    "th,td{padding:.2rem .5rem;min-width:6rem;text-align:left;vertical-align:top}"
+)
+"""A phone scrolls a table or a figure, not the page."""
+
+
 def normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
     """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint.
 
@@ -73,9 +81,10 @@ def verdict_page(
     entries = ([c, scorecard.quoted_values(c), *(": ".join(card.claims[c]) for card in cards.values())] for c in claims)
     notes = _list(f"{name}: {card.note}." for name, card in cards.items())
     table = _table(("claim", "the paper", *cards), entries)
-    body.append(f"<h2>The paper's ten claims, under its protocol</h2>{table}{notes}")
+    body.append(f"<h2>The paper's ten claims, under its protocol</h2>{notes}{table}")
     return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>The verdict, redrawn</title></head>'
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>The verdict, redrawn</title>'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head>'
         f"<body>{''.join(body)}</body></html>"
     )
 
