@@ -20,9 +20,9 @@ _CAPTION = (
 
 
 _STYLE = (
-    "body{font:16px/1.5 sans-serif;max-width:75rem;margin:auto;padding:0 1rem;overflow-wrap:anywhere}"
+    "body{font:16px/1.5 sans-serif;max-width:75rem;margin:auto;padding:0 1rem}li{overflow-wrap:anywhere}"
     "table,body>div{display:block;overflow-x:auto}.plotly-graph-div{min-width:40rem}"
-    "th,td{padding:.2rem .5rem;min-width:6rem;text-align:left;vertical-align:top}"
+    "th,td{padding:.2rem .5rem;min-width:7rem;text-align:left;vertical-align:top}"
 )
 """A phone scrolls a table or a figure, not the page."""
 
