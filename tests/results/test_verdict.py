@@ -305,6 +305,16 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
         ]
 
 
+def test_a_patch_that_answers_less_than_none_does_carries_nothing(tmp_path):
+    publish(tmp_path, "agreement")
+    publish(tmp_path, "causal_tests")
+    half = lambda rows: rows.assign(correct=rows["correct"].where(rows["intervention"] != "zsl", 0.5))  # noqa: E731
+    rewrite(tmp_path / "causal_tests" / "queries.parquet", half)
+    (rows,) = verdict_scale.verdict(tmp_path).values()
+    of = rows["the mean patch answers"]
+    assert of["floor"].estimate == 0.5 and of["share of the way"].high < 0
+
+
 def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():
     def share(*ceiling):
         floor = pd.Series([0.0, 0.1])
