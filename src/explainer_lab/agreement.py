@@ -356,7 +356,7 @@ class Agreement(OnCheckpoint[AgreementSetting]):
             drawn = _random_changes(checkpoint, setting, queries, own)
             tables["directions"] = _directions(zsl, found, drawn)
         right = zsl.correct.mean()
-        one_label = on_checkpoint.one_label_accuracy(data, queries.examples, right)
+        one_label = on_checkpoint.one_label_accuracy(data, queries.examples, right, setting.split)
         settings = {"zsl_accuracy": right, "one_label_accuracy": one_label, **_main(tables, setting)}
         settings["note"] = _note(trained)
         return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task))

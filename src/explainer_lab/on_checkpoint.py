@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 from transformers import PreTrainedModel
 
-from explainer.compare.comparison import query_id, require
+from explainer.compare.comparison import in_split, query_id, require
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError
@@ -35,12 +35,13 @@ _ROUNDED = "capitals"
 """The task whose scores show what a number format rounds, where a setting has none."""
 
 
-def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float) -> float:
-    """What the label that is most frequent in the task would get of queries; `zero_shot` where answers are free."""
+def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float, split: str = "all") -> float:
+    """What the most frequent label of a split would get of queries from it; `zero_shot` where answers are free."""
     labels = tasks.labels_of(data.task, queries)
     if labels is None:
         return zero_shot
-    return labels.count(statistics.mode(tasks.labels_of(data.task, data.test) or labels)) / len(labels)
+    pool = [example for example in data.test if in_split(example, split)]
+    return labels.count(statistics.mode(tasks.labels_of(data.task, pool) or labels)) / len(labels)
 
 
 @dataclass(frozen=True, kw_only=True)

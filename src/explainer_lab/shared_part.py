@@ -437,7 +437,10 @@ def _summary(
 
     own = [row["sim_aou"] for row in tables["pairs"] if (row["a_lesson"], row["b_lesson"]) == ("own", "own")]
     zsl = {row["task"]: row["accuracy"] for row in tables["changes"] if row["kind"] == "ZSL"}
-    one_label = [on_checkpoint.one_label_accuracy(of.data, of.queries, zsl[of.data.task.name]) for of in of_tasks]
+    one_label = [
+        on_checkpoint.one_label_accuracy(of.data, of.queries, zsl[of.data.task.name], of.comparison.split)
+        for of in of_tasks
+    ]
     lost = [
         f"{of.data.task.name} on {lesson}"
         for of, states in zip(of_tasks, trained, strict=True)
