@@ -29,11 +29,12 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
     Raises ResultsError where nothing is published, and ExperimentError as
     `verdict_scale.require_same_setting_and_format`.
     """
-    own, ten, card, notes = {}, {}, {}, []
+    own, ten, card, notes, told = {}, {}, {}, [], []
     if directory != PUBLISHED:
         own, card = questions.of_directory(directory), cards.of_directory(directory)
         try:
-            ten = verdict_scale.verdict(directory) if (directory / "agreement").is_dir() else {}
+            if (directory / "agreement").is_dir():
+                ten, told = verdict_scale.verdict(directory), verdict_scale.not_learned(directory)
         except ResultsError as error:
             notes.append(str(error))
         if not own | ten | card:
@@ -56,8 +57,9 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
         yield checkpoint
         head = ("", *next(iter(rows.values()), ()))
         yield [head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())]
+    yield from told
     with disk_errors(output.parent):
-        replace_file(output, page.verdict_page(shown, ten, card | cards.of_book(), lacking))
+        replace_file(output, page.verdict_page(shown, ten, card | cards.of_book(), lacking, told))
     yield str(output)
 
 

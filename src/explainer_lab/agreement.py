@@ -355,7 +355,10 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         if setting.n_directions and own.diverged_at is None:
             drawn = _random_changes(checkpoint, setting, queries, own)
             tables["directions"] = _directions(zsl, found, drawn)
-        settings = {"zsl_accuracy": zsl.correct.mean(), **_main(tables, setting), "note": _note(trained)}
+        right = zsl.correct.mean()
+        one_label = on_checkpoint.one_label_accuracy(data, queries.examples, right, setting.split)
+        settings = {"zsl_accuracy": right, "one_label_accuracy": one_label, **_main(tables, setting)}
+        settings["note"] = _note(trained)
         return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task))
 
     def _train(

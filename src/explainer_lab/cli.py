@@ -472,7 +472,7 @@ def _print_choice(tables: Mapping[str, Any]) -> None:
         print_table([("rate", "epochs", "right after fine-tuning"), *rows])
         zero_shot, in_context = (learning_rates.accuracy_of_state(settings, state) for state in ("zsl", "icl"))
         print(f"{checkpoint}: zero-shot {zero_shot:.2f}, in context {in_context:.2f}")
-        print(learning_rates.advice(tried, best, zero_shot))
+        print(learning_rates.advice(tried, best, learning_rates.untaught(settings)))
 
 
 def _with_values(settings: Iterable[Any], given: Mapping[str, Sequence]) -> list:

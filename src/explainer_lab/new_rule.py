@@ -24,7 +24,7 @@ from explainer.compare.comparison import require
 from explainer.compare.cued_words import CUES, Word
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import DivergenceError
+from explainer.errors import DivergenceError, TaskError
 from explainer.models import all_weights, batched_finetuning, circuits, finetuning, interventions, recording, scoring
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
@@ -270,8 +270,13 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
         return tables
     given = {"icl": ("ICL", setting.k), "ft": ("FT", setting.epochs)}
     tables["answers"] = as_columns([row for rule in "AB" for row in _given(rules, found, rule, given)])
+    try:
+        tokens = torch.tensor(scoring.label_tokens(checkpoint, TASK, rules.examples("A", rules.words[2])))
+    except TaskError:  # a small vocabulary spells the labels, and some begin alike
+        tables["settings"]["note"] = "no interventions, because no one token tells the labels apart"
+        return tables
     last = interventions.without_context(checkpoint, empty, rules.prompts, LABELS).at_last()
-    return tables | {"interventions": as_columns(list(_interventions(rules, found, last)))}
+    return tables | {"interventions": as_columns(list(_interventions(rules, found, last, tokens)))}
 
 
 def _add_contexts(rules: Rules, found: _Found) -> None:
@@ -379,13 +384,14 @@ def _votes(rules: Rules, found: _Found) -> Tables:
 # Interventions.
 
 
-def _interventions(rules: Rules, found: _Found, last: Pass) -> Iterator[dict[str, Any]]:
+def _interventions(
+    rules: Rules, found: _Found, last: Pass, tokens: Int[Tensor, "n labels"]
+) -> Iterator[dict[str, Any]]:
     """Answers when a part of a contrast is put into the pass with the other rule, or taken out of that with the rule.
 
     Passes are those of the first set of words. A part is changed in all layers, or in a third of them alone.
     """
     icl, ft = found.outputs["ICL", rules.setting.k], found.outputs["FT", rules.setting.epochs]
-    tokens = torch.tensor(scoring.label_tokens(rules.checkpoint, TASK, rules.examples("A", rules.words[2])))
     generator = rules.setting.generator(7, rules.setting.cue)
     for to, away in ("AB", "BA"):
         wanted = torch.from_numpy(np.stack([rules.right(to), rules.right(away)], 1))

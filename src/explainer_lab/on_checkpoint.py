@@ -3,6 +3,7 @@
 import hashlib
 import math
 import os
+import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -15,7 +16,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 from transformers import PreTrainedModel
 
-from explainer.compare.comparison import query_id, require
+from explainer.compare.comparison import in_split, query_id, require
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError
@@ -32,6 +33,15 @@ N_RANDOM = 5  # random directions beside a change; what is stored of them is the
 
 _ROUNDED = "capitals"
 """The task whose scores show what a number format rounds, where a setting has none."""
+
+
+def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float, split: str = "all") -> float:
+    """What the most frequent label of a split would get of queries from it; `zero_shot` where answers are free."""
+    labels = tasks.labels_of(data.task, queries)
+    if labels is None:
+        return zero_shot
+    pool = [example for example in data.test if in_split(example, split)]
+    return labels.count(statistics.mode(tasks.labels_of(data.task, pool) or labels)) / len(labels)
 
 
 @dataclass(frozen=True, kw_only=True)

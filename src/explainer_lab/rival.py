@@ -113,11 +113,14 @@ def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting:
     logits |= {name: torch.cat([*map(rival.without, sets)]) for name, sets in heads.off(rival.setting).items()}
     rows = [row for name, its in logits.items() for row in rival.rows(name, its)]
     right = {name: np.mean([r["correct"] for r in rows if r["intervention"] == name]) for name in ("zsl", "icl")}
+    queries = tasks.queries(own, setting.n_queries, setting.seed)
+    one_label = on_checkpoint.one_label_accuracy(own, queries, right["zsl"])
     chosen = {f"{name}_layer": on_checkpoint.best_layer(found) for name, found in layers.items()}
     both = len({*heads.effective} & {*heads.induction})
     return {
         "settings": {f"{name}_accuracy": value for name, value in right.items()}
-        | {"n_heads": len(heads.effective), "n_induction": both} | chosen | singles.summary,
+        | {"one_label_accuracy": one_label, "n_heads": len(heads.effective), "n_induction": both}
+        | chosen | singles.summary,
         "queries": as_columns(rows),
         "heads": heads.table(),
         "layers": {f"{name}_accuracy": found["correct"] for name, found in layers.items()} | singles.layers,

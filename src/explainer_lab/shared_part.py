@@ -183,7 +183,7 @@ def run_shared_part(
     for task, states in zip(of_tasks, trained, strict=True):
         for table, rows in _of_task(task, states).items():
             tables[table] += [{"task": task.data.task.name} | row for row in rows]
-    return {"settings": _summary(tables, trained, setting)} | {
+    return {"settings": _summary(tables, trained, of_tasks)} | {
         name: as_columns(rows) for name, rows in tables.items() if rows
     }
 
@@ -429,21 +429,27 @@ def _parts(
 
 
 def _summary(
-    tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], setting: SharedPartSetting
+    tables: Mapping[str, list[dict[str, Any]]], trained: Sequence[Mapping[str, FineTuned]], of_tasks: Sequence[_Task]
 ) -> dict[str, Any]:
     def accuracy(kind: str, lesson: str) -> float:
         of = [row["accuracy"] for row in tables["changes"] if (row["kind"], row["lesson"]) == (kind, lesson)]
         return float(np.mean(of)) if of else float("nan")
 
     own = [row["sim_aou"] for row in tables["pairs"] if (row["a_lesson"], row["b_lesson"]) == ("own", "own")]
+    zsl = {row["task"]: row["accuracy"] for row in tables["changes"] if row["kind"] == "ZSL"}
+    one_label = [
+        on_checkpoint.one_label_accuracy(of.data, of.queries, zsl[of.data.task.name], of.comparison.split)
+        for of in of_tasks
+    ]
     lost = [
-        f"{name} on {lesson}"
-        for name, states in zip(setting.names, trained, strict=True)
-        for lesson in setting.trainings
+        f"{of.data.task.name} on {lesson}"
+        for of, states in zip(of_tasks, trained, strict=True)
+        for lesson in of.setting.trainings
         if lesson not in states
     ]
     return {
         "zsl_accuracy": accuracy("ZSL", "none"),
+        "one_label_accuracy": float(np.mean(one_label)),
         "icl_accuracy": accuracy("ICL", "own"),
         "ft_accuracy": accuracy("FT", "own"),
         "sim_aou": float(np.mean(own)) if own else float("nan"),

@@ -8,10 +8,11 @@ import tiny_models
 from toy_study import DATA
 
 from explainer.compare import comparison
-from explainer.compare.look import look
+from explainer.compare.look import Look, look
 from explainer.data import tasks
 from explainer.errors import TaskError
 from explainer.models import scoring
+from explainer.theory.statistics import Interval
 
 
 def test_the_shares_are_those_of_the_answers_on_the_selection():
@@ -27,6 +28,11 @@ def test_the_shares_are_those_of_the_answers_on_the_selection():
     assert (found.zero_shot.estimate, found.in_context.estimate) == (np.mean(right[0]), np.mean(right[2]))
     assert found.difference.estimate == pytest.approx(np.mean(right[2]) - np.mean(right[0]))
     assert found.constant == max(labels.count(label) for label in labels) / len(labels)
+
+
+def test_naming_one_label_in_context_is_no_learning():
+    without, after, gained = Interval(0.18, 0.07, 0.32), Interval(0.37, 0.21, 0.52), Interval(0.18, 0.03, 0.34)
+    assert [Look(without, after, gained, constant).learns for constant in (None, 0.2, 0.37)] == [True, True, False]
 
 
 def test_too_few_queries_are_refused():

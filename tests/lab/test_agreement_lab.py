@@ -17,6 +17,7 @@ from explainer.results import published
 from explainer.theory import metrics
 from explainer_lab import agreement
 from explainer_lab.agreement import Agreement, AgreementSetting
+from explainer_lab.on_checkpoint import one_label_accuracy
 
 K, N, LR, EPOCHS = 4, 5, 1e-2, 3
 
@@ -81,11 +82,25 @@ def test_every_lesson_is_there_as_context_and_as_training(bench, tables):
 
 def test_of_a_task_with_labels_it_stores_the_columns_that_are_published(directory, bench):
     its = replace(bench, task="toy", lessons="own", n_directions=0)
-    tables = Agreement(data={"toy": toy_study.with_labels("no", "up")}).compute(its, progress=False).tables
+    toy = toy_study.with_labels("no", "up")
+    tables = Agreement(data={"toy": toy}).compute(its, progress=False).tables
     changes = tables["changes"]
     main = [column(changes, "accuracy", change=change)[0] for change in ("ICL own", f"FT own {EPOCHS} {LR:g}")]
     assert [tables["settings"][f"{state}_accuracy"] for state in ("icl", "ft")] == main
+    labels = [query.label for query in comparison.draw_queries(toy, its.comparison)]
+    assert tables["settings"]["one_label_accuracy"] == labels.count(0) / N
     assert {"setting", *changes} == set(published.read(published_directory() / "agreement")["changes"].column_names)
+
+
+def test_one_label_is_the_most_frequent_one_of_the_split():
+    toy = toy_study.with_labels("no", "up")
+    halves = [[e for e in toy.test if comparison.in_split(e, split)] for split in ("selection", "report")]
+    fewer, more = sorted(halves, key=len)
+    labelled = tuple(replace(e, label=int(e in more), answer=toy.task.labels[e in more]) for e in toy.test)
+    split = "report" if fewer == halves[1] else "selection"
+    asked = [e for e in labelled if comparison.in_split(e, split)]
+    assert one_label_accuracy(replace(toy, test=labelled), asked, 0.2, split) == 1
+    assert one_label_accuracy(tasks.load("capitals"), asked, 0.2) == 0.2
 
 
 def test_halves_are_parts_of_the_own_demonstrations():

@@ -12,7 +12,7 @@ from toy_study import column, rows
 from explainer.compare import cued_words
 from explainer.compare.cued_words import CUES
 from explainer.data import tasks
-from explainer.errors import ExperimentError
+from explainer.errors import ExperimentError, TaskError
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
 from explainer_lab.minimal_pairs import LESSONS, Lesson
@@ -124,6 +124,16 @@ def test_heads_are_chosen_on_words_that_are_not_reported(rules, of_contexts):
     layer, head = next((r["layer"], r["head"]) for r in rows(of_contexts["heads"], rule="A"))
     agrees = np.mean([v == row["icl"] for v, row in zip(votes[:, layer, head].argmax(-1).tolist(), given, strict=True)])
     assert rows(of_contexts["heads"], rule="A")[0]["agrees"] == pytest.approx(agrees)
+
+
+def test_labels_that_no_token_tells_apart_leave_out_interventions_alone(directory, checkpoint, tables, monkeypatch):
+    def refuse(*_):
+        raise TaskError("some begin with the same tokens")
+
+    monkeypatch.setattr(new_rule.scoring, "label_tokens", refuse)
+    found = run_new_rule(checkpoint, setting(directory))
+    assert {*tables} - {*found} == {"interventions"} and found["strengths"] == tables["strengths"]
+    assert "no one token" in found["settings"]["note"]
 
 
 def test_contexts_of_all_lengths_are_asked(of_contexts, rules):

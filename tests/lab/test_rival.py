@@ -59,6 +59,7 @@ def test_a_setting_has_the_shares_of_right_answers_with_and_without_context(dire
     monkeypatch.setattr(rival._Rival, "rows", rows)
     settings = run_rival(checkpoint, OWN, FOREIGN, setting(directory))["settings"]
     assert (settings["zsl_accuracy"], settings["icl_accuracy"]) == (0.2, 0.6)
+    assert settings["one_label_accuracy"] == 0.2
 
 
 def test_selection_queries_are_not_reported(found):

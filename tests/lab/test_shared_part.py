@@ -13,7 +13,7 @@ from explainer.data import tasks
 from explainer.models import batched_finetuning, finetuning, interventions, scoring
 from explainer.theory import metrics
 from explainer_lab import shared_part
-from explainer_lab.on_checkpoint import PairedPasses
+from explainer_lab.on_checkpoint import PairedPasses, one_label_accuracy
 from explainer_lab.shared_part import CONTEXTS, INTERVENTIONS, SharedPart, run_shared_part
 
 N, K = 5, 3
@@ -86,6 +86,10 @@ def test_accuracies_of_a_setting_are_means_over_its_tasks(directory, checkpoint)
     for name, its in {"zsl": ("ZSL", "none"), "icl": ("ICL", "own"), "ft": ("FT", "own")}.items():
         of_tasks = [row["accuracy"] for row in rows(tables["changes"], kind=its[0], lesson=its[1])]
         assert len(of_tasks) == 2 and tables["settings"][f"{name}_accuracy"] == np.mean(of_tasks)
+    free = rows(tables["changes"], kind="ZSL", task="plurals")[0]["accuracy"]
+    asked = comparison.ComparisonSetting(directory, "toy", 2, 4, lr=1e-3, n_queries=8, split="report")
+    of_toy = one_label_accuracy(toy, comparison.draw_queries(toy, asked), 0.0, "report")
+    assert 0 < of_toy < 1 and tables["settings"]["one_label_accuracy"] == np.mean([of_toy, free])
 
 
 def test_contexts_are_those_of_the_controls(task, directory):

@@ -31,6 +31,14 @@ def test_each_rate_has_its_mean_and_none_where_a_training_diverged():
     )
 
 
+def test_a_rate_that_teaches_one_label_teaches_nothing():
+    its = settings(r0_1=(0.5, 0.5)).assign(zsl_accuracy=0.2)
+    tried = learning_rates.tried(its)
+    assert "chosen" in learning_rates.advice(tried, tried[0], learning_rates.untaught(its))
+    its = its.assign(one_label_accuracy=0.5)
+    assert "teaches the task" in learning_rates.advice(tried, tried[0], learning_rates.untaught(its))
+
+
 def test_of_equals_the_one_with_the_least_training_is_taken_and_only_of_equals():
     half, more = Interval(0.5, 0.4, 0.6), Interval(0.6, 0.5, 0.7)
     equals = [learning_rates.Tried(lr, epochs, half) for lr, epochs in ((0.1, 5), (0.01, 5), (0.001, 10))]

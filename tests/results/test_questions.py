@@ -26,7 +26,7 @@ def tables():
     """Upper layers as in SIMILAR, lower ones all alike; two draws that agree."""
     similar = {name: lambda layer, name=name: (SIMILAR if layer >= 4 else LOWER)[name] for name in SIMILAR}
     layers = crossed(seed=(0, 1), task="a", layer=range(6), **similar)
-    answers = queries(icl=3, vector=2, vector_foreign=1)
+    answers = queries(icl=3, vector=2, vector_foreign=1, zsl=0)
     strengths = crossed(seed=(0, 1), cue="suffix", own=0.1, contexts=0.5, trainings=0.32)
     changes = [
         {"seed": s, "cue": "suffix", "k": 16, "strength": n, "kind": kind, "lesson": lesson, "right_a": a, "right_b": b}
@@ -53,6 +53,11 @@ def test_rows_are_shares_between_floor_and_ceiling():
         floor, measured, ceiling = three
         assert found.pop(name) == pytest.approx([*three, (measured - floor) / (ceiling - floor)]), name
     assert not found
+
+
+def test_a_vector_that_answers_less_than_none_does_carries_nothing():
+    answers = queries(icl=4, vector=2, vector_foreign=1, zsl=3)
+    assert verdict.questions(None, answers, None, None)["carried by one vector"].share.estimate == -1
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -84,6 +84,37 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
     assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
 
 
+def test_a_model_that_names_one_label_in_context_learns_nothing(tmp_path):
+    for name in ("shared_part", "agreement", "rival"):
+        publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=settings["icl_accuracy"] - 0.01))
+    assert all(math.isfinite(one.share.low) for one in questions.of_directory(tmp_path)[OWN].values())
+    for name in ("shared_part", "agreement", "rival"):
+        shutil.rmtree(tmp_path / name)
+        publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=settings["icl_accuracy"]))
+    for one in questions.of_directory(tmp_path)[OWN].values():
+        assert "That it learns in context is not settled" in one.sentence and math.isnan(one.share.low)
+    (ten,) = verdict_scale.verdict(tmp_path).values()
+    assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
+
+
+def test_who_published_the_agreement_alone_is_told_that_nothing_is_learned(tmp_path):
+    publish(tmp_path, "agreement", without_gain)
+    told = f"{OWN}: demonstrations add 0.00"
+    lines = list(answers.verdict(tmp_path, tmp_path / "verdict.html"))
+    assert len([line for line in lines if isinstance(line, str) and line.startswith(told)]) == 1
+    assert html.escape(told) in (tmp_path / "verdict.html").read_text("utf-8")
+
+
+def test_a_model_that_names_one_label_in_a_comparison_learns_nothing(tmp_path):
+    publish(tmp_path, "comparison")
+
+    def names_one(queries):
+        return queries.assign(icl_correct=queries["label"] == 1, zsl_correct=False)
+
+    rewrite(tmp_path / "comparison" / "queries.parquet", names_one)
+    assert "the claims say nothing about learning" in scorecard.of_directory(tmp_path)[OWN].note
+
+
 def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
     publish(tmp_path, "new_rule")
 
@@ -272,6 +303,16 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
         assert numbers({name: rows[name]})[name][1] == [
             round(each, 9) for each in statistics.student(settings.groupby("seed")["r2_icl_own"].mean())
         ]
+
+
+def test_a_patch_that_answers_less_than_none_does_carries_nothing(tmp_path):
+    publish(tmp_path, "agreement")
+    publish(tmp_path, "causal_tests")
+    half = lambda rows: rows.assign(correct=rows["correct"].where(rows["intervention"] != "zsl", 0.5))  # noqa: E731
+    rewrite(tmp_path / "causal_tests" / "queries.parquet", half)
+    (rows,) = verdict_scale.verdict(tmp_path).values()
+    of = rows["the mean patch answers"]
+    assert of["floor"].estimate == 0.5 and of["share of the way"].high < 0
 
 
 def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():

@@ -191,7 +191,12 @@ def draw_queries(data: TaskData, setting: ComparisonSetting) -> list[Example]:
 
     Raises TaskError when there are fewer.
     """
-    return tasks.queries(data, setting.n_queries, setting.seed, lambda query: setting.split in ("all", _half(query)))
+    return tasks.queries(data, setting.n_queries, setting.seed, lambda query: in_split(query, setting.split))
+
+
+def in_split(query: Example, split: str) -> bool:
+    """Whether a query may be drawn from a split: "all", or the half "selection" or "report"."""
+    return split in ("all", _half(query))
 
 
 def _half(query: Example) -> str:

@@ -27,6 +27,11 @@ class Look:
     difference: Interval
     constant: float | None
 
+    @property
+    def learns(self) -> bool:
+        """Whether demonstrations are settled to add to what is right without them, and with one label for all."""
+        return self.difference.low > 0 and (self.constant is None or self.in_context.low > self.constant)
+
 
 def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n_queries: int) -> Look:
     """Ask each seed's queries, of the split "selection", after none and after k of its demonstrations.

@@ -19,6 +19,14 @@ _CAPTION = (
 )
 
 
+_STYLE = (
+    "body{font:16px/1.5 sans-serif;max-width:75rem;margin:auto;padding:0 1rem}li{overflow-wrap:anywhere}"
+    "table,body>div{display:block;overflow-x:auto}.plotly-graph-div{min-width:40rem}"
+    "th,td{padding:.2rem .5rem;min-width:7rem;text-align:left;vertical-align:top}"
+)
+"""A phone scrolls a table or a figure, not the page."""
+
+
 def normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
     """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint.
 
@@ -49,8 +57,12 @@ def verdict_page(
     ten: verdict_scale.NormalisedPositions,
     cards: scorecard.Cards,
     lacking: Mapping[str, Sequence[str]],
+    told: Sequence[str] = (),
 ) -> str:
-    """A web page that needs no other file: answers and their sentences, what to run, ten finer rows, the scorecard."""
+    """A web page that needs no other file: answers and their sentences, what to run, ten finer rows, the scorecard.
+
+    `told` are sentences below the ten rows.
+    """
     body = [
         f"<h1>How far from floor to ceiling?</h1>{answer_positions(found).to_html(full_html=False)}<p>{_CAPTION}</p>"
     ]
@@ -59,19 +71,20 @@ def verdict_page(
         body.append(f"<h2>{question}</h2>")
         body.append(_table(("model", *COLUMNS), ([name, *table_cells(one)] for name, one in its.items())))
         body.append(_list(f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items()))
-    if told := [f"{name}: {line}" for name, lines in lacking.items() for line in lines]:
-        body.append(f"<h2>To have the others</h2>{_list(told)}")
+    if commands := [f"{name}: {line}" for name, lines in lacking.items() for line in lines]:
+        body.append(f"<h2>To have the others</h2>{_list(commands)}")
     drawn = normalised_positions(ten).to_html(full_html=False, include_plotlyjs=False)
     body.append(f"<h2>Ten finer rows, which the page All claims explains</h2>{drawn}")
     rows = ([name, row, *(f"{one:.2f}" for one in its.values())] for name, of in ten.items() for row, its in of.items())
-    body.append(_table(("model", "row", *COLUMNS[:4]), rows))
+    body.append(_table(("model", "row", *COLUMNS[:4]), rows) + _list(told))
     claims = next(iter(cards.values())).claims
-    told = ([c, scorecard.quoted_values(c), *(": ".join(card.claims[c]) for card in cards.values())] for c in claims)
+    entries = ([c, scorecard.quoted_values(c), *(": ".join(card.claims[c]) for card in cards.values())] for c in claims)
     notes = _list(f"{name}: {card.note}." for name, card in cards.items())
-    table = _table(("claim", "the paper", *cards), told)
-    body.append(f"<h2>The paper's ten claims, under its protocol</h2>{table}{notes}")
+    table = _table(("claim", "the paper", *cards), entries)
+    body.append(f"<h2>The paper's ten claims, under its protocol</h2>{notes}{table}")
     return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>The verdict, redrawn</title></head>'
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>The verdict, redrawn</title>'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_STYLE}</style></head>'
         f"<body>{''.join(body)}</body></html>"
     )
 

@@ -251,7 +251,8 @@ def _why_not_downloaded(name: str, error: Exception, silent: bool) -> str:
     hub = f"the hub {constants.ENDPOINT}{' (HF_ENDPOINT)' if 'HF_ENDPOINT' in os.environ else ''}"
     return (
         f"{name!r} is not in the local hub cache and {hub} could not be reached ({what}){proxy_hint()}. Check the name "
-        f"and the connection, give a local directory, or leave the name out to use the starter checkpoint {STARTER}."
+        "and the connection, give a local directory (none here is called so), or leave the name out to use the "
+        f"starter checkpoint {STARTER}."
     )
 
 

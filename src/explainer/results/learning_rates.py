@@ -27,8 +27,14 @@ def accuracy_by_rate(settings: pd.DataFrame) -> list[Tried]:
 
 
 def accuracy_of_state(settings: pd.DataFrame, state: str) -> Interval:
-    """Right answers in a state, zsl, icl or ft: mean over tasks, Student's interval over seeds, within [0, 1]."""
+    """Right answers, zsl, one_label, icl or ft: mean over tasks, Student's interval over seeds, within [0, 1]."""
     return agreement.over_tasks(settings, f"{state}_accuracy").map(lambda share: min(max(share, 0.0), 1.0))
+
+
+def untaught(settings: pd.DataFrame) -> Interval:
+    """Right answers without training: zero-shot, or with the most frequent label for all where that is more."""
+    known = (state for state in ("zsl", "one_label") if f"{state}_accuracy" in settings)
+    return max((accuracy_of_state(settings, state) for state in known), key=lambda right: right.estimate)
 
 
 def best(found: list[Tried]) -> Tried | None:
@@ -37,11 +43,11 @@ def best(found: list[Tried]) -> Tried | None:
     return max(known, key=lambda one: (known[one], -one.epochs, -one.lr), default=None)
 
 
-def advice(found: list[Tried], chosen: Tried | None, zero_shot: Interval) -> str:
-    """Which rate to take, or why none and what to try next."""
+def advice(found: list[Tried], chosen: Tried | None, without: Interval) -> str:
+    """Which rate to take, or why none and what to try next; `without` are right answers without training."""
     if chosen is None or chosen.right is None:
         return "every rate diverged; try smaller ones."
-    if chosen.right.estimate <= zero_shot.estimate:
+    if chosen.right.estimate <= without.estimate:
         return "no rate that was tried teaches the task; try larger ones, or more --epochs."
     rates = [one.lr for one in found]
     beyond = {max(rates): "larger", min(rates): "smaller"}.get(chosen.lr)

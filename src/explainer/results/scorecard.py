@@ -160,7 +160,10 @@ class Card(NamedTuple):
         """On what the claims were asked, and whether it is settled that the model learns this in context."""
         others = "" if set(self.tasks) <= set(papers.TASKS) else ", not tasks of the paper"
         unsettled = ". That it learns in context is not settled; until it is, the claims say nothing about learning"
-        asked = f"on {', '.join(self.tasks)}{others}; demonstrations add {self.gain:.2f} to its right answers"
+        asked = (
+            f"on {', '.join(self.tasks)}{others}; demonstrations add {self.gain:.2f} to its right answers, "
+            "or to those of the most frequent label if these are more"
+        )
         return asked + unsettled * (not self.gain.low > 0)
 
 
@@ -182,8 +185,13 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
         rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
         claims = claims_under_protocol(its, aggregate.split(rows, "task"))
         claims |= dict.fromkeys(_MOMENTUM, Entry(_CANNOT_BE_ASKED, _TRAINED))
-        more = its.assign(gain=its["icl_correct"].astype(float) - its["zsl_correct"])
-        found[checkpoint] = Card(tasks, claims, agreement.over_tasks(more, "gain"))
+        most_frequent = its.groupby("task")["label"].transform(lambda labels: labels.mode().get(0))
+        rows = its.assign(
+            icl_accuracy=its["icl_correct"].astype(float),
+            zsl_accuracy=its["zsl_correct"].astype(float),
+            one_label_accuracy=(its["label"] == most_frequent).where(its["label"].notna()).astype(float),
+        )
+        found[checkpoint] = Card(tasks, claims, verdict_scale.gain_in_context(rows))
     return found
 
 

@@ -14,7 +14,6 @@ from explainer.data.files import PUBLISHED
 from explainer.results import aggregate, new_rule, published, reporting, verdict_scale
 from explainer.results.aggregate import Value
 from explainer.results.published import results
-from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 
@@ -56,8 +55,8 @@ _SENTENCES: Mapping[str, str] = {
     EXAMPLES: "In the upper third of the layers, other examples on either side cost {measured:.3f} of the likeness. "
     "If what is special to the examples agreed as well as the whole does, they would cost {ceiling:.3f}, the "
     "yardstick. The share is {share:.2f}; one above {power:.2f} would have been settled.",
-    VECTOR: "Put in without any example, one vector gives {measured:.2f} of the right answers, that of another task "
-    "{floor:.2f}, and the whole context {ceiling:.2f}.",
+    VECTOR: "Put in without any example, one vector gives {measured:.2f} of the right answers, that of another task, "
+    "or none if that gives more, {floor:.2f}, and the whole context {ceiling:.2f}.",
     LEARNED: "Of new words, {measured:.2f} are answered by a rule that nobody could know, and {floor:.2f} after "
     "shuffled labels.",
     OF_RULE: "In the upper third of the layers, the contrasts of contexts and of trainings have a cosine of "
@@ -112,8 +111,7 @@ def _told(name: str, settings: pd.DataFrame | None, *tables: pd.DataFrame | None
     layers, answered, *_ = tables
     found, gains = answer_questions(*tables), {}
     if settings is not None:
-        more = settings["icl_accuracy"] - settings["zsl_accuracy"]
-        gains["shared_part"] = statistics.student(more.groupby(settings["seed"]).mean())
+        gains["shared_part"] = verdict_scale.gain_in_context(settings.assign(task=settings["tasks"]))
     if answered is not None:
         gains["rival"] = _gain(answered)
     if LEARNED in found and not found[LEARNED].share.low > 0:
@@ -135,8 +133,11 @@ def _gain(answered: pd.DataFrame) -> Interval:
     """What demonstrations add to right answers, those among the labels where there are some."""
     right = answered["right_label"] if "right_label" in answered else answered["correct"]
     right = answered.assign(right=right.fillna(answered["correct"]))
-    of_seeds = _by_seed(right, "task", "intervention", "right")
-    return statistics.student((of_seeds["icl"] - of_seeds["zsl"]).dropna())
+    of_settings = right.groupby(["seed", "task", "intervention"])["right"].mean().unstack()
+    rows = of_settings[["icl", "zsl"]].add_suffix("_accuracy").reset_index()
+    if "one_label_accuracy" in answered:
+        rows = rows.merge(answered[["seed", "task", "one_label_accuracy"]].drop_duplicates())
+    return verdict_scale.gain_in_context(rows)
 
 
 def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:
@@ -152,7 +153,10 @@ def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:
 
 def _said(question: str, one: Answer, layers: pd.DataFrame | None) -> str:
     if not math.isfinite(one.share.low):
-        return f"The ceiling, {one.ceiling:.2f}, is not settled above the floor, {one.floor:.2f}: no share of the way."
+        return (
+            f"The ceiling, {one.ceiling:.2f}, is not settled above the floor, {one.floor:.2f}. There is no room for an "
+            "answer, and no share of the way."
+        )
     more = {}
     if question == TRAINING and layers is not None:
         of_thirds = verdict_scale.normalised_position_by_thirds(layers, "context", "another task")
@@ -174,7 +178,8 @@ def answer_questions(
 
         like training      (own - another task) / (two trainings - another task), the context swapped
         on these examples  (own + both_other - training_other - context_other) / 2, over own sqrt((1 - C)(1 - F))
-        one vector         (vector - another task's) / (context - another task's), of right answers
+        one vector         (vector - floor) / (context - floor), of right answers; floor: the better of another task's
+                           and none
         learned            (context - shuffled) / (1 - shuffled), of right answers after k lines
         like training      own / sqrt(C F), of a new rule
 
@@ -192,7 +197,9 @@ def answer_questions(
         found[EXAMPLES] = _answer(corners, _zero, cost, verdict_scale.yardstick)
     if answers is not None:
         right = _by_seed(answers, "task", "intervention", "correct")
-        found[VECTOR] = _answer(right, lambda m: m["vector_foreign"], lambda m: m["vector"], lambda m: m["icl"])
+        found[VECTOR] = _answer(
+            right, lambda m: max(m["vector_foreign"], m["zsl"]), lambda m: m["vector"], lambda m: m["icl"]
+        )
     if changes is not None:
         whole = changes[(changes["strength"] == changes["k"]) & changes["kind"].isin(["ICL", "ICL shuffled"])]
         right = _by_seed(whole.assign(right=new_rule.accuracy_by_own_rule(whole)), "cue", "kind", "right")

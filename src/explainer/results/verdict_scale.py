@@ -170,6 +170,9 @@ def rows_by_seed(
         if table is not None:
             for name, (floor, measured, ceiling) in names.items():
                 rows[name] = value(table, floor), value(table, measured), value(table, ceiling)
+    for name in _PATCH if answered is not None else ():
+        floor, *others = rows[name]
+        rows[name] = max(floor, _right(answered, "zsl"), key=pd.Series.mean), *others  # a patch below none is none
     return rows
 
 
@@ -259,22 +262,40 @@ def missing_rows(rows: Iterable[str]) -> dict[str, list[str]]:
     return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
 
 
+def not_learned(directory: str | Path) -> list[str]:
+    """`sentence_not_learned` of each checkpoint of `verdict` that has no share for this reason."""
+    gains = _gains(Path(directory))
+    return [sentence_not_learned(name, gain) for name, gain in gains.items() if not gain.low > 0]
+
+
 def sentence_not_learned(checkpoint: str, gain: Interval) -> str:
     """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
     more = "" if math.isfinite(gain.low) else " One draw has no interval; give --seeds several numbers."
     return (
-        f"{checkpoint}: demonstrations add {gain:.2f} to its right answers. That it learns in context is not settled, "
-        f"so there is no learning that could be like training, and no share of the way. `explainer look` tries other "
-        f"numbers of demonstrations.{more}"
+        f"{checkpoint}: demonstrations add {gain:.2f} to what is right without them, or with the most frequent label "
+        f"for all if that is more. That it learns in context is not settled, so there is no learning that could be "
+        f"like training, and no share of the way. `explainer look` tries other numbers of demonstrations.{more}"
     )
+
+
+def gain_in_context(rows: pd.DataFrame) -> Interval:
+    """What demonstrations add to right answers without them, or to those of one label, whichever are more in a task.
+
+    Columns task, seed, icl_accuracy, zsl_accuracy and, where answers are labels, one_label_accuracy.
+    """
+    without = rows["zsl_accuracy"]
+    if "one_label_accuracy" in rows:
+        one = rows["one_label_accuracy"].fillna(without)
+        means = pd.DataFrame({"one": one, "without": without}).groupby(rows["task"]).transform("mean")
+        without = one.where(means["one"] > means["without"], without)
+    return agreement.over_tasks(rows.assign(gain=rows["icl_accuracy"] - without), "gain")
 
 
 def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
     """What demonstrations add to the right answers of each checkpoint."""
     settings = published.rows_of_experiment(directory / "agreement", "settings", grid)
     reports = settings[settings["lessons"].isin(_BOUNDED) & (settings["split"] != "selection")]
-    gains = reports.assign(gain=reports["icl_accuracy"] - reports["zsl_accuracy"])
-    return aggregate.by_group(gains, "checkpoint", lambda its: agreement.over_tasks(its, "gain"))
+    return aggregate.by_group(reports, "checkpoint", gain_in_context)
 
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
