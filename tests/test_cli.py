@@ -96,6 +96,28 @@ def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, 
     assert captured.out.count("\n") == 4
 
 
+@pytest.mark.parametrize(
+    ("main", "options", "message"),
+    [
+        (commands.main, "look --tasks past --model {}", "neither a directory nor"),
+        (commands.main, "look --task-file {}", "cannot read the task file"),
+        (commands.main, "look --tasks sst2 --data-dir {}", "cannot read"),
+        (commands.main, "scorecard --results {}", "no comparison is published in"),
+        (commands.main, "verdict --output {}", "no such home directory"),
+        (commands.main, "fetch --cache {}", "names no home directory"),
+        (cli.main, "recall --grid {}", "cannot read"),
+        (cli.main, "recall --list --results {}", "no such home directory"),
+        (cli.main, "recall --list --publish {}", "no such home directory"),
+        (cli.main, "language-models --list --corpus {}", "'~no-such-user/x' is no file or directory here"),
+    ],
+)
+def test_the_home_of_nobody_is_named(monkeypatch, tmp_path, capsys, main, options, message):  # noqa: PLR0917
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert main(options.format("~no-such-user/x").split()) == 1
+    assert re.search(rf"explainer: (.|\n)*{message}", capsys.readouterr().err)
+
+
 def test_offline_without_assets_fails(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
     assert commands.main(["fetch", "--offline"]) == 1

@@ -545,6 +545,14 @@ def pickled(directory):
     (directory / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
 
 
+def indexed(found):
+    def damage(directory):
+        (directory / "model.safetensors").rename(directory / "a.safetensors")
+        (directory / loading._INDEX).write_text(json.dumps({"weight_map": found}))
+
+    return damage, "index.json does not say which file beside it holds which weight"
+
+
 def cut(keep):
     return lambda directory: (path := directory / "model.safetensors").write_bytes(path.read_bytes()[:keep])
 
@@ -608,6 +616,7 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
         (lambda copy: (copy / "config.json").write_text("[]"), "holds no JSON object"),
+        *map(indexed, ([], None, {}, {"a": 1}, {"a": None}, {"a": ["b"]}, {"a": "../a.safetensors"}, {"a": "/b"})),
         (lambda copy: edit_config(copy, quantization_config="awq"), r"quantised weights \(awq\)"),
         (lambda copy: shutil.move(copy.rename(copy.parent / "sub"), copy / "sub"), r"no config\.json; give .*sub"),
         (evil, "family 'evil', which transformers .* does not know, and code of a repository is never run"),
@@ -719,3 +728,7 @@ def test_what_is_no_whole_gguf_file_is_named(saved, tmp_path):
     for damaged in (b"", content[:3], content[:40], *cuts, b"GGUF" + b"\0" * 20):
         (tmp_path / "cut.gguf").write_bytes(damaged)
         refused(r"cut\.gguf is damaged or cut short .* fetch it again", tmp_path / "cut.gguf")
+    with tiny_models.gguf_file(tmp_path / "words.gguf", block_count=9**9):
+        pass
+    for read in (loading.load, loading.skeleton):
+        refused(r"words\.gguf holds no weights, only a vocabulary or settings", tmp_path / "words.gguf", read)

@@ -96,6 +96,14 @@ def replace_file(path: Path, content: str | bytes) -> None:
         raise
 
 
+def home_expanded(path: str | os.PathLike) -> Path:
+    """A path to write to, where ~ is a home directory; ResultsError where there is none, and "~name" would be made."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ResultsError(f"{str(path)!r}: there is no such home directory; write the path without ~.") from error
+
+
 def canonical_name(name: str, others: Container[str] = ()) -> str:
     """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
     plain = os.path.normpath(os.path.expanduser(name))

@@ -150,6 +150,8 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
     path, _ = _locate(str(name))
     of_file = {"gguf_file": path.name} if path.is_file() else {}
     directory = path.parent if path.is_file() else path
+    if path.is_file() and not _n_tensors(path):
+        _gguf_reader(path)  # says why, before memory is asked for that it would never fill
     try:
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
         with torch.device("meta"):
@@ -163,7 +165,7 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
 def _locate(name: str) -> tuple[Path, str | None]:
     if name == STARTER:
         return assets.checkpoint_path(), None
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     with _permission():
         is_here = path.is_dir() or (path.is_file() and path.suffix.lower() == ".gguf")
     if is_here:
@@ -282,8 +284,16 @@ def _weights(directory: Path) -> tuple[Path, ...]:
     if whole.is_file():
         return (whole,)
     if index.is_file():
-        return tuple(sorted(directory / name for name in set(_read_json(index).get("weight_map", {}).values())))
+        return _indexed(index)
     return tuple(sorted(directory.glob("*.safetensors")))
+
+
+def _indexed(index: Path) -> tuple[Path, ...]:
+    listed = _read_json(index).get("weight_map")
+    names = listed.values() if isinstance(listed, dict) else ()
+    if not names or not all(isinstance(name, str) and name == Path(name).name for name in names):
+        raise CheckpointError(f"{index} does not say which file beside it holds which weight; fetch it again.")
+    return tuple(index.parent / name for name in sorted(set(names)))
 
 
 def _weight_files(directory: Path) -> tuple[Path, ...]:
@@ -368,7 +378,15 @@ def _gguf_reader(path: Path) -> Any:
             f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
             "llama.cpp, given the first part and a name, and give the file of that name."
         )
+    if not reader.tensors:
+        raise CheckpointError(f"{path} holds no weights, only a vocabulary or settings; give the file of the model.")
     return reader
+
+
+def _n_tensors(path: Path) -> int:
+    """How many tensors a GGUF file says that it has, in its first 16 bytes."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(16)[8:], "little")
 
 
 def _gguf(path: Path) -> Any:
@@ -466,6 +484,7 @@ def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBas
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
     except Exception as error:  # as above; `tokenizers` raises bare ones
-        raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); save one beside it.") from error
+        remedy = "give a file that holds one" if options else "save one beside it"
+        raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); {remedy}.") from error
     tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
     return tokenizer
