@@ -39,10 +39,11 @@ def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] 
         print(f"explainer: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        if not isinstance(error, PermissionError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not (full or error.filename or isinstance(error, PermissionError)):
             raise
-        remedy = PERMIT if isinstance(error, PermissionError) else "free some space and run again to go on"
-        print(f"explainer: {error}; {remedy}.", file=sys.stderr)
+        remedy = "free some space and run again to go on" if full else "give another path, or mend what is there"
+        print(f"explainer: {error}; {PERMIT if isinstance(error, PermissionError) else remedy}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)

@@ -97,11 +97,12 @@ def replace_file(path: Path, content: str | bytes) -> None:
 
 
 def home_expanded(path: str | os.PathLike) -> Path:
-    """A path to write to, where ~ is a home directory; ResultsError where there is none, and "~name" would be made."""
+    """A path to write to, where ~ is a home directory; ResultsError where nobody has it, or the name is no text."""
     try:
+        os.fspath(path).encode()  # else tables cannot be written there
         return Path(path).expanduser()
-    except RuntimeError as error:
-        raise ResultsError(f"{str(path)!r}: there is no such home directory; write the path without ~.") from error
+    except (RuntimeError, UnicodeEncodeError) as error:
+        raise ResultsError(f"{str(path)!r} cannot be written to ({error}); write it in UTF-8 and without ~.") from error
 
 
 def canonical_name(name: str, others: Container[str] = ()) -> str:

@@ -401,8 +401,7 @@ def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] 
 
     Test examples that occur twice or among the training examples are left out, and those that are not `where`. Texts
     are one that differ in white space, in the composition of accents, in characters that are not seen, or, with the
-    same answer, in case.
-    Raises TaskError when fewer than n are available.
+    same answer, in case. Raises TaskError when fewer than n are available.
     """
     return _take(data, [example for example in _split(data, seed)[1] if where(example)], n, "queries")
 
