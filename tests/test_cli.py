@@ -80,6 +80,7 @@ def test_verify_reads_what_was_fetched(fetched, monkeypatch):
     [
         (DownloadError("no network"), 1, "explainer: no network\n"),
         (OSError(errno.ENOSPC, "full"), 1, "explainer: [Errno 28] full; free some space and run again to go on.\n"),
+        (OSError(36, "long", "x"), 1, "explainer: [Errno 36] long: 'x'; give another path, or mend what is there.\n"),
         (PermissionError(13, "no"), 1, "explainer: [Errno 13] no; allow it (chmod u+rX), or ask whose it is.\n"),
         (KeyboardInterrupt(), 130, "explainer: interrupted; run again to resume\n"),
     ],
@@ -94,6 +95,26 @@ def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, 
     captured = capsys.readouterr()
     assert captured.err == line
     assert captured.out.count("\n") == 4
+
+
+@pytest.mark.parametrize(
+    ("main", "options", "message"),
+    [
+        (commands.main, "look --tasks past --model {}", "neither a directory nor"),
+        (commands.main, "look --task-file {}", "cannot read the task file"),
+        (commands.main, "look --tasks sst2 --data-dir {}", "cannot read"),
+        (commands.main, "verdict --output {}", "cannot be written to"),
+        (commands.main, "fetch --cache {}", "names no home directory"),
+        (cli.main, "recall --grid {}", "cannot read"),
+        (cli.main, "recall --list --results {}", "cannot be written to"),
+        (cli.main, "language-models --list --corpus {}", "'~no-such-user/x' is no file or directory here"),
+    ],
+)
+def test_the_home_of_nobody_is_named(monkeypatch, tmp_path, capsys, main, options, message):  # noqa: PLR0917
+    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert main(options.format("~no-such-user/x").split()) == 1
+    assert re.search(rf"explainer: (.|\n)*{message}", capsys.readouterr().err)
 
 
 def test_offline_without_assets_fails(monkeypatch, tmp_path, capsys):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from explainer import __version__
-from explainer.data.files import PERMIT
+from explainer.data.files import PERMIT, home_expanded
 from explainer.errors import ExplainerError
 
 SELECTION_SEEDS = (100, 101, 102, 103, 104)
@@ -39,10 +39,11 @@ def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] 
         print(f"explainer: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        if not isinstance(error, PermissionError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not (full or error.filename or isinstance(error, PermissionError)):
             raise
-        remedy = PERMIT if isinstance(error, PermissionError) else "free some space and run again to go on"
-        print(f"explainer: {error}; {remedy}.", file=sys.stderr)
+        remedy = "free some space and run again to go on" if full else "give another path, or mend what is there"
+        print(f"explainer: {error}; {PERMIT if isinstance(error, PermissionError) else remedy}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
@@ -288,7 +289,7 @@ def own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any
     own = {task.name: task for task in (tasks.read_file(options.task_file) if options.task_file else ())}
     asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in names]
     given = options.data_dir or os.environ.get("EXPLAINER_DATA")
-    beside = Path(options.task_file or "").expanduser().parent
+    beside = Path(os.path.expanduser(options.task_file or "")).parent
     return {
         task.name: tasks.load(task, data_dir=given or (None if task.hub else beside))
         for task in asked
@@ -326,7 +327,7 @@ def _add_verdict(commands: argparse._SubParsersAction) -> None:
 def _verdict(options: argparse.Namespace) -> int:
     from explainer import answers  # noqa: PLC0415
 
-    return _print_lines(answers.verdict(_results(options), Path(options.output).expanduser()))
+    return _print_lines(answers.verdict(_results(options), home_expanded(options.output)))
 
 
 def _add_scorecard(commands: argparse._SubParsersAction) -> None:
@@ -348,7 +349,7 @@ def _scorecard(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> Path:
     from explainer.data.files import published_directory  # noqa: PLC0415
 
-    return Path(options.results or published_directory()).expanduser()
+    return Path(os.path.expanduser(options.results or published_directory()))
 
 
 def _print_lines(lines: Iterable[str | Sequence[Sequence[str]]]) -> int:

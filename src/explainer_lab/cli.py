@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -163,7 +164,7 @@ def _run(
     if options.publish is not None:
         published = Published(Path(options.publish or published_directory()) / experiment.name)
     of_book = published_directory() / experiment.name / "grids.toml"
-    if options.publish == "" and Path(options.grid or "").expanduser().resolve() != of_book.resolve():
+    if options.publish == "" and Path(os.path.expanduser(options.grid or "")).resolve() != of_book.resolve():
         raise ExplainerError(_OWN_TABLES.format("settings"))
     if options.list:
         _print_planned(experiment.plan(settings, store, published), store)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -92,7 +93,7 @@ def _load(name: str = DEFAULT) -> _Corpus:
         documents = [document for asset in assets.MANUALS for document in _prefixed(asset)]
         sources, licences = ([getattr(asset, key) for asset in assets.MANUALS] for key in ("source", "licence"))
         return _Corpus(name, "; ".join(sources), ", ".join(dict.fromkeys(licences)), *_split(documents, name))
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     if path.is_file():
         return _Corpus(path.name, str(path.name), "your own", *_split(_documents_of_file(path), name))
     read = _from_disk if path.is_dir() else _from_hub

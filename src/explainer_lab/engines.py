@@ -80,7 +80,7 @@ def _pool(workers: int, threads: int, gpus: Sequence[str]) -> ProcessPoolExecuto
         for i in range(workers if gpus else 0):
             seen.put(gpus[i % len(gpus)])
         return ProcessPoolExecutor(workers, spawn, _begin, (threads, seen if gpus else None))
-    except (OSError, NotImplementedError) as error:
+    except (OSError, NotImplementedError, ImportError) as error:  # the last where Python was built without locks
         raise EngineError(
             f"{workers} processes need shared memory for their locks, and cannot have it here ({error}): make /dev/shm "
             "writable and give it some room, or leave out --workers."

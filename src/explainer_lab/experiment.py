@@ -143,7 +143,7 @@ class Experiment(ABC, Generic[AnySetting]):
 
         Raises ExperimentError, which names file, table and key.
         """
-        path = Path(path).expanduser()
+        path = Path(os.path.expanduser(path))
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (OSError, ValueError, RecursionError) as error:

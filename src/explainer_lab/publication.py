@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock
 
-from explainer.data.files import disk_errors
+from explainer.data.files import disk_errors, home_expanded
 from explainer.results import published
 from explainer.results.published import PENDING, PUBLICATION
 from explainer_lab.store import SETTING, Identity, Stored, require_origin
@@ -92,7 +92,7 @@ class Published:
 
     def __init__(self, directory: str | os.PathLike):
         """The directory need not exist."""
-        self.directory = Path(directory).expanduser()
+        self.directory = home_expanded(directory)
 
     def tables(self) -> Frames:
         """Those of results; ResultsError if there are none, or if a file is damaged or of another publication."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from explainer.data.files import PERMIT, Tables, disk_errors, replace_file, rounded, to_json
+from explainer.data.files import PERMIT, Tables, disk_errors, home_expanded, replace_file, rounded, to_json
 from explainer.errors import ResultsError
 
 _FORMAT = 4  # of the files; raised when their layout changes
@@ -77,7 +77,7 @@ class Store:
 
     def __init__(self, directory: str | os.PathLike):
         """Nothing is read or written before it is asked for."""
-        self.directory = Path(directory).expanduser()
+        self.directory = home_expanded(directory)
 
     def path(self, identity: Identity) -> Path:
         """Where the result with this identity is, or would be."""

@@ -54,18 +54,20 @@ def test_no_launch_button_without_an_address(site):
 
 def test_where_the_browser_refuses_storage_the_page_has_one_that_forgets():
     refused = '{ configurable: true, get() { throw new Error("SecurityError"); } }'
-    window = f'Object.defineProperties({{ sessionStorage: "own" }}, {{ localStorage: {refused}, caches: {refused} }})'
+    full = '{ theme: "dark", setItem() { throw new Error("QuotaExceededError"); } }'
+    window = f"Object.defineProperties({{ sessionStorage: {full} }}, {{ localStorage: {refused}, caches: {refused} }})"
     found = run_module(
         f"""
         globalThis.window = {window};
         {sphinxext._FORGETFUL.removeprefix("<script>").removesuffix("</script>")}
         window.localStorage.setItem("mode", 1);
         const [kept, none] = ["mode", "theme"].map((key) => window.localStorage.getItem(key));
-        process.stdout.write(JSON.stringify([kept, none, window.sessionStorage, typeof window.caches]));
+        const known = window.sessionStorage.getItem("theme");
+        process.stdout.write(JSON.stringify([kept, none, known, typeof window.caches]));
         """,
         None,
     )
-    assert json.loads(found) == ["1", None, "own", "undefined"]
+    assert json.loads(found) == ["1", None, "dark", "undefined"]
 
 
 def test_script_json_cannot_be_closed_by_its_content():

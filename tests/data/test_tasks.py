@@ -263,13 +263,20 @@ def test_demonstrations_and_queries_of_a_pool_never_meet_and_more_of_them_begin_
 
 
 def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
-    """However an accent is composed, and what has no width; nor are those that the test rows repeat."""
+    """However an accent is composed, and what is not seen; nor are those that the test rows repeat.
+
+    In other case, a text with the same answer is a copy, and with another answer it is not.
+    """
     rows({"text": "shared \u00e9", "label": 0}, {"text": "train only", "label": 1}, splits=("train",))
     once = {"text": "test only", "label": 1}
-    directory = rows({"text": "shared e\u0301\u200b", "label": 0}, once, once, splits=("test",))
+    copies = [f"shared e\u0301{more}" for more in ("\u200b", " \u200b", "\u00ad", "\ufe0f")] + ["Shared \u00c9"]
+    others = [{"text": "TEST ONLY", "label": 1}, {"text": "Train only", "label": 0}]
+    directory = rows(*({"text": text, "label": 0} for text in copies), once, once, others[0], splits=("test",))
     data = tasks.load(TWO, data_dir=directory)
-    assert [e.fields["text"] for e in tasks.queries(data, 1, 0)] == ["test only"]
-    with pytest.raises(TaskError, match=r"'two': 2 queries asked for, 1 available; .* no training"):
+    assert [e.fields["text"].lower() for e in tasks.queries(data, 1, 0)] == ["test only"]
+    apart = tasks.load(TWO, data_dir=rows(*others, splits=("test",)))
+    assert {e.fields["text"] for e in tasks.queries(apart, 2, 0)} == {"TEST ONLY", "Train only"}
+    with pytest.raises(TaskError, match=r"'two': 2 queries asked for, 1 available; .* no training .*case and white"):
         tasks.queries(data, 2, 0)
     with pytest.raises(TaskError, match="'two': 3 demonstrations asked for, 2 available"):
         tasks.demonstrations(data, 3, 0)
@@ -386,14 +393,24 @@ def test_the_same_split_twice_is_one_pool(rows):
 
 
 def test_rows_that_a_pool_repeats_go_before_it_is_split(rows):
-    """Each twice: the copy has other white space, and another value in a column that the template does not read."""
+    """Each twice: the copy has other case and white space, and another value in a column that the template ignores."""
     once = [{"text": f"a text {i}", "label": i % 2, "id": i} for i in range(9)]
-    copies = [{"text": f" a\n text\u00a0{i}", "label": i % 2, "id": 100 + i} for i in range(9)]
+    copies = [{"text": f" A\n text\u00a0{i}", "label": i % 2, "id": 100 + i} for i in range(9)]
     pool = replace(TWO, splits=("all", "all"))
     data = tasks.load(pool, data_dir=rows(*once, *copies, splits=("all",)))
     assert data.train is data.test and [e.fields["text"] for e in data.train] == [row["text"] for row in once]
     with pytest.raises(TaskError, match=r"'Text: a text 3 Label:' is answered 'yes' in row 3 and 'no' in row 9; rem"):
         tasks.load(pool, data_dir=rows(*once, {"text": "a  text 3", "label": 0}, splits=("all",)))
+
+
+@pytest.mark.parametrize("split", TWO.splits)
+def test_a_split_that_answers_one_text_in_two_ways_is_named_and_read(rows, split):
+    once = [{"text": "caf\u00e9", "label": 0}, {"text": "b", "label": 1}]
+    rows(*once)
+    directory = rows(*once, {"text": "cafe\u0301", "label": 1}, {"text": "B", "label": 0}, splits=(split,))
+    with pytest.warns(UserWarning, match=rf"'two', {split}: .* 'no' in row 0 and 'yes' in row 2; remove .* are one\.$"):
+        data = tasks.load(TWO, data_dir=directory)
+    assert sorted((len(data.train), len(data.test))) == [2, 4]
 
 
 # --- from the row to the tokens ----------------------------------------------------------------------------------

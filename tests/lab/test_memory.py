@@ -84,6 +84,16 @@ def test_free_memory_is_that_of_the_machine_or_of_the_job(tmp_path):
     assert memory.free_bytes(here, tmp_path / "none") is None
 
 
+def test_a_limit_of_addresses_counts(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    root = machine(tmp_path, 1 << 30)
+    (root / "proc/self").mkdir()
+    (root / "proc/self/statm").write_text("3 2 1\n")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 20, 1 << 20))
+    assert memory.total_bytes(root) == 1 << 20
+    assert memory.free_bytes(torch.device("cpu"), root) == (1 << 20) - 3 * resource.getpagesize()
+
+
 V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 

@@ -166,7 +166,7 @@ def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
         ("tokenizer.json", '"add_prefix_space": false', '"add_prefix_space": true'),
     ):
         copy = shutil.copytree(saved["llama"], tmp_path / name)
-        for beside in ("README.md", "eval_results.json", "LICENSE.txt", "optimizer.safetensors", loading._INDEX):
+        for beside in ("README.md", "eval_results.json", "tokenizer_eval.json", "a.safetensors", loading._INDEX):
             (copy / beside).write_text("not read")
         assert loading.digest(copy) == same
         text = (copy / name).read_text()
@@ -489,6 +489,20 @@ def test_missing_path(name):
     refused(r"neither a directory nor an existing \.gguf file", name)
 
 
+@pytest.mark.parametrize(("name", "message"), [("x" * 999, "name too long"), ("m\udcff", "is not UTF-8; rename")])
+def test_a_name_that_no_directory_can_have(name, message):
+    refused(message, name)
+
+
+def test_a_tokenizer_drops_merges_in_training_only(copy):
+    path = copy / "tokenizer.json"
+    found = json.loads(path.read_text())
+    found["model"]["dropout"] = 0.9
+    path.write_text(json.dumps(found))
+    checkpoint = loading.load(copy)
+    assert len({tuple(checkpoint.tokenize("Review: a wonderful film")) for _ in range(9)}) == 1
+
+
 @pytest.mark.parametrize("left", ["return_dict", "output_attentions", "output_hidden_states"])
 def test_what_a_training_left_in_the_configuration_is_not_heeded(saved, copy, left):
     edit_config(copy, **{left: left != "return_dict"})
@@ -543,6 +557,22 @@ class Bomb:
 def pickled(directory):
     (directory / "model.safetensors").unlink()
     (directory / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
+
+
+def rewritten(change):
+    def damage(directory):
+        weights = load_file(directory / "model.safetensors")
+        save_file(weights | change(weights), directory / "model.safetensors", metadata={"format": "pt"})
+
+    return damage
+
+
+def indexed(found):
+    def damage(directory):
+        (directory / "model.safetensors").rename(directory / "a.safetensors")
+        (directory / loading._INDEX).write_text(json.dumps({"weight_map": found}))
+
+    return damage, "index.json does not say which file beside it holds which weight"
 
 
 def cut(keep):
@@ -608,6 +638,13 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
         (lambda copy: (copy / "config.json").write_text("[]"), "holds no JSON object"),
+        (lambda copy: edit_config(copy, architectures=[None], num_hidden_layers=4), "lacks weights"),
+        (lambda copy: edit_config(copy, architectures=7, num_hidden_layers=4), "lacks weights"),
+        (lambda copy: edit_config(copy, model_type=["llama"]), r"of the family \['llama'\], which transformers"),
+        (lambda copy: edit_config(copy, dtype="bf16"), "take dtype, left by a training, out of config.json"),
+        (rewritten(lambda _: {"model.norm.weight": torch.ones(48).byte()}), r"holds U8 where the .* \(model\.norm"),
+        (rewritten(lambda of: {name: 0 * its for name, its in of.items()}), "not finite, or all alike"),
+        *map(indexed, ([], None, {}, {"a": 1}, {"a": None}, {"a": ["b"]}, {"a": "../a.safetensors"}, {"a": "/b"})),
         (lambda copy: edit_config(copy, quantization_config="awq"), r"quantised weights \(awq\)"),
         (lambda copy: shutil.move(copy.rename(copy.parent / "sub"), copy / "sub"), r"no config\.json; give .*sub"),
         (evil, "family 'evil', which transformers .* does not know, and code of a repository is never run"),
@@ -621,7 +658,7 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         *(adapter(suffix, *lacks) for suffix in ("safetensors", "bin") for lacks in ((), ("config.json",))),
         (pickled, r"found pytorch_model\.bin.*a pickle can run any code.*save_pretrained"),
         (without("model.safetensors"), "found no weights"),
-        (not_finite, r"logits are not finite in torch\.float32; its weights are damaged"),
+        (not_finite, r"logits are not finite, or all alike, in torch\.float32; its weights are damaged"),
         (other(BertForMaskedLM, BertConfig, **SMALL), NO_NEXT.format("BertForMaskedLM")),
         (other(T5ForConditionalGeneration, T5Config, **T5), NO_NEXT.format("T5ForConditionalGeneration")),
         (
@@ -664,8 +701,7 @@ MASK = torch.ones(1, 1, tiny_models.LENGTH, tiny_models.LENGTH).tril().bool()
 
 def with_weights(saved, family, directory, more):
     shutil.copytree(saved[family], directory)
-    weights = load_file(directory / "model.safetensors")
-    save_file(weights | more(weights), directory / "model.safetensors", metadata={"format": "pt"})
+    rewritten(more)(directory)
     return directory
 
 
@@ -719,3 +755,7 @@ def test_what_is_no_whole_gguf_file_is_named(saved, tmp_path):
     for damaged in (b"", content[:3], content[:40], *cuts, b"GGUF" + b"\0" * 20):
         (tmp_path / "cut.gguf").write_bytes(damaged)
         refused(r"cut\.gguf is damaged or cut short .* fetch it again", tmp_path / "cut.gguf")
+    with tiny_models.gguf_file(tmp_path / "words.gguf", block_count=9**9):
+        pass
+    for read in (loading.load, loading.skeleton):
+        refused(r"words\.gguf holds no weights, only a vocabulary or settings", tmp_path / "words.gguf", read)

@@ -249,8 +249,14 @@ def _configure(app: Sphinx, config: Any) -> None:
 
 _FORGETFUL = """<script>
 for (const name of ["localStorage", "sessionStorage", "caches"]) {
-  try { if (window[name] !== null) continue; } catch {}
-  const kept = new Map(), value = name === "caches" ? undefined : {
+  let its;
+  try {
+    its = window[name];
+    its?.setItem?.("xp-full", ""); // refused where it is full
+    its?.removeItem?.("xp-full");
+    if (its !== null) continue;
+  } catch {}
+  const kept = new Map(Object.entries(its ?? {})), value = name === "caches" ? undefined : {
     getItem: (key) => kept.get(`${key}`) ?? null, setItem: (key, its) => { kept.set(`${key}`, `${its}`); },
     removeItem: (key) => { kept.delete(`${key}`); }, clear: () => kept.clear(),
   };

@@ -182,12 +182,13 @@ ON_REQUEST = (*MANUALS, QUANTISED)
 
 def cache_dir() -> Path:
     """The directory of the assets: EXPLAINER_CACHE, else `explainer` where the platform keeps caches."""
-    if chosen := os.environ.get("EXPLAINER_CACHE"):
-        return Path(chosen).expanduser().absolute()
+    chosen = os.environ.get("EXPLAINER_CACHE")
     try:
-        return user_cache_path("explainer", appauthor=False, opinion=False).expanduser().absolute()
+        path = Path(chosen) if chosen else user_cache_path("explainer", appauthor=False, opinion=False)
+        return path.expanduser().absolute()
     except RuntimeError as error:
-        raise CacheError("there is no home directory to keep the assets in; set EXPLAINER_CACHE to one") from error
+        named = f"EXPLAINER_CACHE = {chosen!r} names no" if chosen else "there is no"
+        raise CacheError(f"{named} home directory to keep the assets in; set EXPLAINER_CACHE to one") from error
 
 
 def fetch(names: Iterable[str] | None = None, *, offline: bool = False, progress: bool = True) -> dict[str, Path]:

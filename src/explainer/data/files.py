@@ -96,6 +96,15 @@ def replace_file(path: Path, content: str | bytes) -> None:
         raise
 
 
+def home_expanded(path: str | os.PathLike) -> Path:
+    """A path to write to, where ~ is a home directory; ResultsError where nobody has it, or the name is no text."""
+    try:
+        os.fspath(path).encode()  # else tables cannot be written there
+        return Path(path).expanduser()
+    except (RuntimeError, UnicodeEncodeError) as error:
+        raise ResultsError(f"{str(path)!r} cannot be written to ({error}); write it in UTF-8 and without ~.") from error
+
+
 def canonical_name(name: str, others: Container[str] = ()) -> str:
     """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
     plain = os.path.normpath(os.path.expanduser(name))

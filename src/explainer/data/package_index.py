@@ -101,7 +101,9 @@ def _index_url() -> str:
         scheme = urlsplit(index).scheme
     except ValueError as error:
         raise DownloadError(f"{index.rpartition('@')[2]!r} is no address of an index ({error})") from error
-    return index.rstrip("/") if scheme in ("http", "https", "file") else Path(index).expanduser().resolve().as_uri()
+    if scheme in ("http", "https", "file"):
+        return index.rstrip("/")
+    return Path(os.path.expanduser(index)).resolve().as_uri()
 
 
 def _find(session: requests.Session, file: PackageFile) -> str:

@@ -7,6 +7,7 @@ import re
 import string
 import tomllib
 import unicodedata
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -32,6 +33,9 @@ _NEWS_WORDS = 40
 """At most so many words of a news article's first paragraph are kept; whole articles have about four hundred."""
 
 _SHOWN = 80  # characters of a bad value in a message
+
+_NOT_SEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+"""Soft hyphens, spaces of no width, marks of direction, selectors of a glyph: what is not seen of a text."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +275,7 @@ def read_file(path: str | os.PathLike) -> list[Task]:
     perhaps config. Raises TaskError, which names file, table and key, for a file that cannot be read or is not TOML,
     an unknown key, a value of another type, a missing template, or the name of a known task.
     """
-    path = Path(path).expanduser()
+    path = Path(os.path.expanduser(path))
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Windows editors put a byte order mark in front
     except OSError as error:
@@ -343,7 +347,8 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
     A directory (`data_dir`, or the environment variable EXPLAINER_DATA) holds `<folder>/<split>.jsonl`, one object
     with the template's fields and the answer column per line. Without a directory the hub is asked. White space
     inside a text, newlines included, becomes one space, so that a newline always separates what the template says.
-    A task that names the same split twice has one pool for demonstrations and queries, in which each text is once.
+    A task that names the same split twice has one pool for demonstrations and queries, in which each text is once. A
+    text that is answered in two ways is refused in a pool; in a split of its own it is named in a warning.
 
     Raises TaskError (unknown name, missing file or column, unknown label, empty text or split, a text of a pool with
     two answers, labels in another order than the data set's) and, for starter tasks, DownloadError or CacheError.
@@ -354,6 +359,11 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
     directory = data_dir or os.environ.get("EXPLAINER_DATA")
     read = partial(_directory_rows, directory=directory) if directory else _hub_rows
     splits = {split: _examples(task, read(task, split), split) for split in dict.fromkeys(task.splits)}
+    for split, examples in splits.items():
+        if message := _contradictions(task, examples, split):
+            if len(splits) == 1:
+                raise TaskError(message)
+            warnings.warn(message, stacklevel=2)
     if len(splits) == 1:
         splits = {split: _distinct(task, pool) for split, pool in splits.items()}
     return TaskData(task, *(splits[split] for split in task.splits))
@@ -389,8 +399,9 @@ def labels_of(task: Task, examples: Sequence[Example]) -> list[int] | None:
 def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] = lambda _: True) -> list[Example]:
     """The first n examples of one shuffled order of the test examples, none of which can be a demonstration.
 
-    Test examples that occur twice or among the training examples are left out, and those that are not `where`.
-    Raises TaskError when fewer than n are available.
+    Test examples that occur twice or among the training examples are left out, and those that are not `where`. Texts
+    are one that differ in white space, in the composition of accents, in characters that are not seen, or, with the
+    same answer, in case. Raises TaskError when fewer than n are available.
     """
     return _take(data, [example for example in _split(data, seed)[1] if where(example)], n, "queries")
 
@@ -401,14 +412,28 @@ def _split(data: TaskData, seed: int) -> tuple[list[Example], list[Example]]:
     if data.train is data.test:
         third = len(train) // 3
         return train[:third], train[third:]
-    seen = {_shown_text(data.task, example) for example in data.train}
-    texts = ((_shown_text(data.task, example), example) for example in test)
-    return train, [example for text, example in texts if text not in seen and not seen.add(text)]
+    seen = {name for example in data.train for name in _names(data.task, example)}
+    return train, _new(data.task, test, seen)
 
 
-def _shown_text(task: Task, example: Example) -> str:
-    """What is seen of a prompt, the same however an accent is composed, and without characters of no width."""
-    return re.sub("[\u200b\u2060\ufeff]", "", unicodedata.normalize("NFC", task.prompt(example)))
+def _new(task: Task, examples: Iterable[Example], seen: set) -> list[Example]:
+    """The examples that are not seen yet."""
+    found = []
+    for example in examples:
+        if seen.isdisjoint(names := _names(task, example)):
+            found.append(example)
+            seen.update(names)
+    return found
+
+
+def _names(task: Task, example: Example) -> tuple[str, tuple[str, str]]:
+    """What an example has in common with its copies: what is seen of its prompt, and that in any case with its answer.
+
+    With another answer, case is what the task asks for.
+    """
+    shown = _NOT_SEEN.sub("", unicodedata.normalize("NFC", task.prompt(example)))
+    text = " ".join(shown.split())
+    return text, (text.casefold(), example.answer)
 
 
 def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> list[Example]:
@@ -417,7 +442,7 @@ def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> li
 
 def _take(data: TaskData, examples: list[Example], n: int, what: str) -> list[Example]:
     if not 0 <= n <= len(examples):
-        new = " that are no training examples" if what == "queries" else ""
+        new = " that are no training examples, whatever their case and white space" if what == "queries" else ""
         raise TaskError(
             f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; ask for fewer, or add "
             f"some{new}."
@@ -439,15 +464,23 @@ def _examples(task: Task, rows: Iterable[Mapping[str, Any]], split: str) -> tupl
 
 def _distinct(task: Task, pool: Iterable[Example]) -> tuple[Example, ...]:
     """A pool with each text once: another copy would make it a query that stands among its own demonstrations."""
+    return tuple(_new(task, pool, set()))
+
+
+def _contradictions(task: Task, examples: Iterable[Example], split: str) -> str:
+    """What to say of texts that are answered in two ways; empty where there are none."""
     first: dict[str, tuple[int, Example]] = {}
-    for number, example in enumerate(pool):
-        before, known = first.setdefault(_shown_text(task, example), (number, example))
+    found = []
+    for number, example in enumerate(examples):
+        before, known = first.setdefault(_names(task, example)[0], (number, example))
         if known.answer != example.answer:
-            raise TaskError(
-                f"task {task.name!r}: {_shown(task.prompt(example))} is answered {known.answer!r} in row {before} and "
-                f"{example.answer!r} in row {number}; remove one of these rows."
+            found.append(
+                f"{_shown(task.prompt(example))} is answered {known.answer!r} in row {before} and {example.answer!r} "
+                f"in row {number}"
             )
-    return tuple(example for _, example in first.values())
+    more = f", and {len(found) - 1} more rows contradict others" if found[1:] else ""
+    one = "Texts that differ in white space or in the composition of accents alone are one."
+    return f"task {task.name!r}, {split}: {found[0]}{more}; remove one of these rows. {one}" if found else ""
 
 
 def _example(task: Task, row: Mapping[str, Any]) -> Example:
@@ -490,7 +523,7 @@ def _shown(value: Any) -> str:
 
 
 def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> list[dict]:
-    path = Path(directory).expanduser() / (task.folder or task.name) / f"{split}.jsonl"
+    path = Path(os.path.expanduser(directory)) / (task.folder or task.name) / f"{split}.jsonl"
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # a file from Windows may begin with a mark
     except UnicodeDecodeError as error:

@@ -41,8 +41,17 @@ _HUB_SECONDS = 30
 
 _INDEX = "model.safetensors.index.json"
 _TEXTS = (
-    *("config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab*.json", "vocab*.txt", "merges.txt", "dict.txt", "emoji.json", "tekken.json", "*.model"),
+    *("config.json", "generation_config.json", "tokenizer.json", "tokenizer.*.json", "tokenizer_config.json"),
+    *(
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "vocab.json",
+        "vocab.txt",
+        "merges.txt",
+        "dict.txt",
+        "emoji.json",
+    ),
+    *("tekken.json", "tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model"),
 )
 """What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
 
@@ -78,6 +87,8 @@ def load(
     model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
     if reader is not None:
         _require_place(path, _without_place(model, reader))
+    else:
+        _require_floats(model, files)
     model = model.eval().requires_grad_(False).to(device)
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     validation.require_usable(checkpoint)
@@ -85,7 +96,12 @@ def load(
 
 
 def canonical_checkpoint(name: str) -> str:
-    """A directory or file under one name, however its path is spelled; a name of the hub as it is."""
+    """A directory or file under one name, however its path is spelled; a name of the hub as it is.
+
+    Raises CheckpointError for one that is not UTF-8, which no library can open and no result can keep.
+    """
+    if re.search("[\ud800-\udfff]", name):
+        raise CheckpointError(f"the name {name!r} is not UTF-8; rename the directory.")
     return canonical_name(name, (STARTER,))
 
 
@@ -150,6 +166,8 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
     path, _ = _locate(str(name))
     of_file = {"gguf_file": path.name} if path.is_file() else {}
     directory = path.parent if path.is_file() else path
+    if path.is_file() and not _n_tensors(path):
+        _gguf_reader(path)  # says why, before memory is asked for that it would never fill
     try:
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
         with torch.device("meta"):
@@ -163,7 +181,7 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
 def _locate(name: str) -> tuple[Path, str | None]:
     if name == STARTER:
         return assets.checkpoint_path(), None
-    path = Path(name).expanduser()
+    path = Path(os.path.expanduser(name))
     with _permission():
         is_here = path.is_dir() or (path.is_file() and path.suffix.lower() == ".gguf")
     if is_here:
@@ -181,6 +199,8 @@ def _permission() -> Iterator[None]:
         yield
     except PermissionError as error:
         raise CheckpointError(f"{error.filename} may not be read by this user; {PERMIT}.") from error
+    except OSError as error:
+        raise CheckpointError(f"{error.filename} cannot be read ({error.strerror}); give another path.") from error
 
 
 def _require_permission(path: Path) -> None:
@@ -283,8 +303,16 @@ def _weights(directory: Path) -> tuple[Path, ...]:
     if whole.is_file():
         return (whole,)
     if index.is_file():
-        return tuple(sorted(directory / name for name in set(_read_json(index).get("weight_map", {}).values())))
+        return _indexed(index)
     return tuple(sorted(directory.glob("*.safetensors")))
+
+
+def _indexed(index: Path) -> tuple[Path, ...]:
+    listed = _read_json(index).get("weight_map")
+    names = listed.values() if isinstance(listed, dict) else ()
+    if not names or not all(isinstance(name, str) and name == Path(name).name for name in names):
+        raise CheckpointError(f"{index} does not say which file beside it holds which weight; fetch it again.")
+    return tuple(index.parent / name for name in sorted(set(names)))
 
 
 def _weight_files(directory: Path) -> tuple[Path, ...]:
@@ -311,7 +339,7 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} is damaged or cut short ({error}); delete it and fetch it again.") from error
     family = _read_json(config).get("model_type")
-    if family and family not in CONFIG_MAPPING:
+    if family and not (isinstance(family, str) and family in CONFIG_MAPPING):
         raise CheckpointError(
             f"{directory} is of the family {family!r}, which transformers {transformers_version} does not know, "
             "and code of a repository is never run; install a newer transformers, or use a family that `explainer "
@@ -323,7 +351,8 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
             f"{directory} holds quantised weights ({method}), which cannot be fine-tuned or compared here; give the "
             "repository that they were made from, with --dtype bfloat16 if memory is short."
         )
-    architectures = _read_json(config).get("architectures") or []
+    named = _read_json(config).get("architectures")
+    architectures = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
     if architectures and not any(a.endswith(("ForCausalLM", "LMHeadModel")) for a in architectures):
         raise CheckpointError(
             f"{directory} holds a {architectures[0]}, which does not predict the next token; "
@@ -369,7 +398,15 @@ def _gguf_reader(path: Path) -> Any:
             f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
             "llama.cpp, given the first part and a name, and give the file of that name."
         )
+    if not reader.tensors:
+        raise CheckpointError(f"{path} holds no weights, only a vocabulary or settings; give the file of the model.")
     return reader
+
+
+def _n_tensors(path: Path) -> int:
+    """How many tensors a GGUF file says that it has, in its first 16 bytes."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(16)[8:], "little")
 
 
 def _gguf(path: Path) -> Any:
@@ -412,6 +449,19 @@ def _require_place(path: Path, names: Iterable[str]) -> None:
             f"{path} holds weights for which the model that it describes has no place ({shown}); without them it is "
             "another model. Correct its configuration (attention_bias, say), or give the model that it was made from."
         )
+
+
+def _require_floats(model: PreTrainedModel, files: Iterable[Path]) -> None:
+    """Refuse integers, which would be loaded as weights without their scale."""
+    here = {name for name, _ in model.named_parameters()}
+    for path in files:
+        with safe_open(path, framework="pt") as file:
+            kinds = {name: file.get_slice(name).get_dtype() for name in here & set(file.keys())}
+        if other := sorted(name for name, kind in kinds.items() if not re.match("B?F[0-9]", kind)):
+            raise CheckpointError(
+                f"{path} holds {kinds[other[0]]} where the model has weights ({other[0]}), and not what they are to be "
+                "multiplied by; give the repository that they were made from."
+            )
 
 
 @contextmanager
@@ -460,6 +510,8 @@ def _remedy(directory: Path) -> str:
     path = directory / "config.json"
     written = _read_json(path) if path.is_file() else {}
     found = [name for name in ("use_return_dict", "attn_implementation", "_attn_implementation") if name in written]
+    dtypes = [name for name in ("dtype", "torch_dtype") if isinstance(written.get(name), str)]
+    found += [name for name in dtypes if not hasattr(torch, written[name])]
     return f"; take {' and '.join(found)}, left by a training, out of config.json" if found else ""
 
 
@@ -467,6 +519,10 @@ def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBas
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
     except Exception as error:  # as above; `tokenizers` raises bare ones
-        raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); save one beside it.") from error
+        remedy = "give a file that holds one" if options else f"save one beside it{_remedy(directory)}"
+        raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); {remedy}.") from error
     tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
+    bpe = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if getattr(bpe, "dropout", None):
+        bpe.dropout = None  # of its training: a text would have other tokens each time
     return tokenizer

@@ -140,8 +140,15 @@ def _of_machine() -> float:
 def _limits(root: Path) -> Iterator[tuple[int, int]]:
     """The limit of each control group of this process and of all above, and what is used of it and cannot be dropped.
 
-    Source: cgroups(7), /proc/self/cgroup; cgroup-v2, memory.max; cgroup-v1, memory.limit_in_bytes.
+    Also that of the addresses of this process, by which schedulers of jobs limit its memory. Source: cgroups(7),
+    /proc/self/cgroup; cgroup-v2, memory.max; cgroup-v1, memory.limit_in_bytes; getrlimit(2), RLIMIT_AS.
     """
+    with suppress(ImportError, OSError):  # Windows has neither
+        import resource  # noqa: PLC0415
+
+        pages, limit = (root / "proc/self/statm").read_text().split()[0], resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            yield limit, int(pages) * resource.getpagesize()
     try:
         lines = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
     except OSError:

@@ -66,10 +66,10 @@ def _lost(tokenizer: PreTrainedTokenizerBase, text: str) -> str:
 def _require_logits(checkpoint: Checkpoint) -> None:
     ids = torch.tensor([[3, 5, 7], [3, 5, 9]], device=checkpoint.device) % checkpoint.model.config.vocab_size
     full = checkpoint.model(input_ids=ids).logits.float()
-    if not torch.isfinite(full).all():
+    if not torch.isfinite(full).all() or not (full.std(-1) > 0).any():
         wide = checkpoint.dtype in _TOLERANCE
         what = "its weights are damaged, so fetch it again" if wide else "load it in float32"
-        raise CheckpointError(f"{checkpoint.name}: logits are not finite in {checkpoint.dtype}; {what}.")
+        raise CheckpointError(f"{checkpoint.name}: logits are not finite, or all alike, in {checkpoint.dtype}; {what}.")
     if not _same(checkpoint, full[0, :2], full[1, :2]):
         raise CheckpointError(f"{checkpoint.name} is not causal: later tokens change earlier predictions; use a GPT.")
     if not _same(checkpoint, full, checkpoint.logits(checkpoint.hidden(input_ids=ids))):

@@ -109,6 +109,15 @@ test("where the browser keeps nothing, the shards arrive and are not kept", asyn
   assert.equal(asked.length, 4);
 });
 
+test("what the browser kept and cannot read is fetched anew", async (t) => {
+  const { asked, cache, load } = site(t, { "gpt.0.bin": "first ", "gpt.1.bin": "second" });
+  await cache.put("http://site/gpt.0.bin?" + SHARDS[0].sha256.slice(0, 16), new Response("fir"));
+  await assert.rejects(load(), /gpt.0.bin is cut short/);
+  cache.match = async () => { throw new Error("UnknownError"); };
+  assert.equal(text(await load()), "first second");
+  assert.deepEqual(asked, ["gpt.0.bin", "gpt.1.bin"]);
+});
+
 test("what was stopped goes on from the last whole shard", async (t) => {
   const texts = { "gpt.0.bin": "first ", "gpt.1.bin": new Error("offline") }, { asked, load } = site(t, texts);
   await assert.rejects(load(), /cannot be reached.*what has arrived is kept/);

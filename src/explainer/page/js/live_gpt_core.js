@@ -125,11 +125,13 @@ export async function fetchShards(base, shards, cache, report) {
   let at = 0;
   for (const shard of shards) {
     const url = new URL(`${shard.name}?${shard.sha256.slice(0, 16)}`, base).href;
-    const kept = await cache.match(url), part = bytes.subarray(at, at + shard.size);
-    await readInto(part, kept ?? (await reach(url)), shard, (done) => report(at + done));
-    if ((await sha256(part)) !== shard.sha256) {
-      await cache.delete(url);
-      throw new Error(`${shard.name} did not arrive as it was sent (its SHA-256 is another). Load the model again.`);
+    const kept = await cache.match(url).catch(() => undefined), part = bytes.subarray(at, at + shard.size);
+    try {
+      await readInto(part, kept ?? (await reach(url)), shard, (done) => report(at + done));
+      if ((await sha256(part)) !== shard.sha256) throw new Error(`${shard.name} did not arrive as it was sent (its SHA-256 is another). Load the model again.`);
+    } catch (error) {
+      await cache.delete(url).catch(() => {}); // else what is damaged would be read again for ever
+      throw error;
     }
     if (!kept) await cache.put(url, new Response(part.slice(), { headers: { "Content-Type": "application/octet-stream" } })).catch(() => {});
     at += shard.size;

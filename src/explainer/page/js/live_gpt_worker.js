@@ -35,7 +35,9 @@ async function byProcessor(...files) {
 }
 
 async function load(withGPU = true) {
-  const manifest = await (await reach(new URL("manifest.json", BASE))).json();
+  const manifest = await (await reach(new URL("manifest.json", BASE))).json().catch(() => {
+    throw new Error("What answered is not this site: perhaps the login page of a network. Open a page of it, then load the model again.");
+  });
   const [words] = manifest.tokenizer, files = [words, ...manifest.shards], cache = await opened(CACHE);
   const total = files.reduce((sum, { size }) => sum + size, 0);
   const bytes = await fetchShards(BASE, files, cache, (done) => postMessage({ done, total, kept: cache !== FORGETFUL }));
