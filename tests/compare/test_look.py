@@ -1,5 +1,7 @@
 """What a model answers before anything is trained, against its answers one by one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tiny_models
@@ -25,6 +27,17 @@ def test_the_shares_are_those_of_the_answers_on_the_selection():
     assert (found.zero_shot.estimate, found.in_context.estimate) == (np.mean(right[0]), np.mean(right[2]))
     assert found.difference.estimate == pytest.approx(np.mean(right[2]) - np.mean(right[0]))
     assert found.constant == max(labels.count(label) for label in labels) / len(labels)
+
+
+def test_what_is_right_after_demonstrations_only_is_gained_in_context(monkeypatch):
+    checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
+
+    def answer(_, task, prefix, queries):
+        return SimpleNamespace(correct=np.full(len(queries), len(prefix) > 1))
+
+    monkeypatch.setattr(scoring, "answer", answer)
+    found = look(checkpoint, DATA, 2, (3, 5), 4)
+    assert (found.zero_shot.estimate, found.in_context.estimate, found.difference.estimate) == (0, 1, 1)
 
 
 def test_too_few_queries_are_refused():

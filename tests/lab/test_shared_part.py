@@ -229,6 +229,15 @@ def test_random_parts_have_the_cosine_and_the_size(task):
         torch.testing.assert_close(part.norm(dim=-1), parts["ft"][0].norm(dim=-1))
 
 
+def test_changes_less_a_component_have_none_along_the_direction():
+    zsl, seen, direction = torch.randn(3, 2, 4, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before, changed = (comparison.Observed(*[None] * 3, outputs, *[None] * 4) for outputs in (zsl, seen))
+    (found,) = shared_part._without(before, {("ICL", "own"): changed}, direction).values()
+    torch.testing.assert_close(((found.outputs - zsl) * direction).sum(-1), torch.zeros(2, 4).double())
+    cosines = torch.nn.functional.cosine_similarity(seen - found.outputs, direction, dim=-1)
+    torch.testing.assert_close(cosines.abs(), torch.ones(2, 4).double())
+
+
 def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     its = draw(directory, tasks="plurals", layer_causal_lr=1e-3)
     of_tasks = [shared_part._task(checkpoint, tasks.load, its, "plurals")]
