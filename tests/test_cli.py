@@ -19,16 +19,18 @@ import pyarrow as pa
 import pytest
 import tiny_models
 import torch
+import toy_study
 from conftest import ROOT
 
 from explainer import __version__, commands
-from explainer.compare import controls
+from explainer.compare import controls, look
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, DownloadError
 from explainer.models import loading, memory
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
 from explainer.results import published
+from explainer.theory.statistics import Interval
 from explainer_lab import cli, engines, estimate, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
@@ -536,6 +538,18 @@ def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsy
     assert commands.main(["look", "--model", tiny_model, "--tasks", "past", *FEW, "--seeds", "0", "0"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:4] == [tiny_model, "past", "2", "1"]
     assert commands.main(["look"]) == 1
+
+
+def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatch, tmp_path, tiny_model, capsys):
+    def looked(_, data, k, seeds, n):
+        assert len(data.train) == len(toy_study.DATA.train)
+        return look.Look(*[Interval(0.5, 0.5, 0.5)] * 2, Interval(0.2, 0.1 if k == 2 else -0.1, 0.3), None)
+
+    monkeypatch.setattr(look, "look", looked)
+    where = ["--tasks", "mr", "--data-dir", toy_study.write_mr(tmp_path)]
+    assert commands.main(["look", "--model", tiny_model, *where, "--k", "2", "4"]) == 0
+    _, two, four, *_ = capsys.readouterr().out.splitlines()
+    assert two.endswith("yes") and four.endswith("not settled")
 
 
 @pytest.mark.parametrize(

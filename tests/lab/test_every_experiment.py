@@ -154,6 +154,10 @@ def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, gi
     assert {name: list(table) for name, table in half.items()} == {name: list(table) for name, table in whole.items()}
     published = Published(published_directory() / kind.name).tables()
     assert [(name, at) for name in whole for at in whole[name] if at not in published[name].column_names] == []
+    if kind in (SharedPart, MinimalPairs, Blocking, CausalTests, Reversal):  # which have no columns of some settings only
+        given_with_it = {"setting", *(field.name for field in fields(kind.setting))}
+        for name, table in whole.items():
+            assert {*published[name].column_names} - given_with_it <= {*table}, name
 
 
 @pytest.mark.slow

@@ -41,6 +41,7 @@ def test_a_single_task_has_another_one_beside_it_in_the_context(directory, check
     wanted = column(both["layers"], "context_foreign", task="plurals")
     assert found["layers"]["context_foreign"] == pytest.approx(wanted, abs=1e-4)
     assert all(map(math.isnan, found["layers"]["training_foreign"]))
+    assert found["settings"]["note"] == "", "nothing is missing"
     parts = [SharedPart().parts(each)["data"] for each in (alone, draw(directory))]
     assert parts[0] == parts[1] and set(parts[0]) == {"plurals", "capitals"}
 

@@ -98,7 +98,9 @@ def test_rec2ftp_is_counted_again():
     repaired, of = queries[~queries["zsl_correct"] & queries["ft_correct"]], asked()["Rec2FTP"]
     assert of.here.estimate == pytest.approx(repaired["icl_correct"].mean())
     assert 0 < of.floor.estimate < of.here.estimate and of.paper_floor is None
-    said = numbers(card()[CLAIMS["Rec2FTP"]].protocol.because)[0]
+    because = card()[CLAIMS["Rec2FTP"]].protocol.because
+    assert f"{len(repaired) / (~queries['zsl_correct']).sum():.0%} of errors" in because
+    said = numbers(because)[0]
     assert said == pytest.approx(repaired.groupby("task")["icl_correct"].mean().mean(), abs=6e-3)
 
 
@@ -153,6 +155,7 @@ def test_the_gap_of_momentum_is_that_of_the_stored_blocks():
 
 
 def test_quoted_numbers_are_those_of_the_papers():
+    assert all(row.paper for row in card().values())
     assert "12 of 12" in card()["FT answers more than ZSL"].paper
     assert "11 of 12" in card()["ICL answers more than FT"].paper
     assert f"{papers.SIM_AOU_AVERAGE['1.3B']['ft']:.3f}" in card()["SimAOU is above that of a random update"].paper
