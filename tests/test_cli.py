@@ -546,8 +546,8 @@ def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatc
         return look.Look(*[Interval(0.5, 0.5, 0.5)] * 2, Interval(0.2, 0.1 if k == 2 else -0.1, 0.3), None)
 
     monkeypatch.setattr(look, "look", looked)
-    where = ["--tasks", "mr", "--data-dir", toy_study.write_mr(tmp_path)]
-    assert commands.main(["look", "--model", tiny_model, *where, "--k", "2", "4"]) == 0
+    where = ["--model", tiny_model, "--data-dir", toy_study.write_mr(tmp_path)]
+    assert commands.main(["look", *where, "--tasks", "mr", "--k", "2", "4"]) == 0
     _, two, four, *_ = capsys.readouterr().out.splitlines()
     assert two.endswith("yes") and four.endswith("not settled")
 

@@ -30,13 +30,8 @@ def test_the_shares_are_those_of_the_answers_on_the_selection():
 
 
 def test_what_is_right_after_demonstrations_only_is_gained_in_context(monkeypatch):
-    checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
-
-    def answer(_, task, prefix, queries):
-        return SimpleNamespace(correct=np.full(len(queries), len(prefix) > 1))
-
-    monkeypatch.setattr(scoring, "answer", answer)
-    found = look(checkpoint, DATA, 2, (3, 5), 4)
+    monkeypatch.setattr(scoring, "answer", lambda *of: SimpleNamespace(correct=np.full(4, len(of[2]) > 1)))
+    found = look(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
     assert (found.zero_shot.estimate, found.in_context.estimate, found.difference.estimate) == (0, 1, 1)
 
 

@@ -46,7 +46,6 @@ def test_as_many_random_directions_are_drawn_as_today(grid):
     queries = results(grid, "queries")
     right = queries[queries["intervention"].str.contains("random")]["correct"].astype(float) * on_checkpoint.N_RANDOM
     np.testing.assert_allclose(right, right.round(), atol=1e-3)
-    assert set(right.round()) > {1, on_checkpoint.N_RANDOM - 1}
 
 
 # Minimal pairs.
