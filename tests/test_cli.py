@@ -14,20 +14,23 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 import tiny_models
 import torch
+import toy_study
 from conftest import ROOT
 
 from explainer import __version__, commands
-from explainer.compare import controls
+from explainer.compare import controls, look
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, DownloadError
 from explainer.models import loading, memory
 from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
 from explainer.results import published
+from explainer.theory.statistics import Interval
 from explainer_lab import cli, engines, estimate, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
@@ -558,6 +561,18 @@ def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsy
     assert commands.main(["look"]) == 1
 
 
+def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatch, tmp_path, tiny_model, capsys):
+    def looked(_, data, k, seeds, n):
+        assert len(data.train) == len(toy_study.DATA.train)
+        return look.Look(*[Interval(0.5, 0.5, 0.5)] * 2, Interval(0.2, 0.1 if k == 2 else -0.1, 0.3), None)
+
+    monkeypatch.setattr(look, "look", looked)
+    where = ["--model", tiny_model, "--data-dir", toy_study.write_mr(tmp_path)]
+    assert commands.main(["look", *where, "--tasks", "mr", "--k", "2", "4"]) == 0
+    _, two, four, *_ = capsys.readouterr().out.splitlines()
+    assert two.endswith("yes") and four.endswith("not settled")
+
+
 @pytest.mark.parametrize(
     ("error", "line"),
     [
@@ -591,6 +606,16 @@ def test_a_choice_is_never_made_on_what_is_reported(monkeypatch, tmp_path, tiny_
     ((settings, _),) = calls
     assert {(one.split, one.lessons) for one in settings} == {("selection", "own")}
     assert {one.seed for one in settings}.isdisjoint(range(20)) and len({one.lr for one in settings}) == 4
+
+
+def test_a_choice_prints_what_every_rate_and_the_model_itself_gives(capsys):
+    rows = [("t", 0, 5, 0.1, 0.2, 0.4, 0.5), ("t", 1, 5, 0.1, 0.2, 0.4, 0.5), ("t", 0, 5, 0.2, 0.2, 0.4, None)]
+    names = ["task", "seed", "epochs", "lr", "zsl_accuracy", "icl_accuracy", "ft_accuracy"]
+    settings = pd.DataFrame(rows, columns=names).assign(checkpoint="mine")
+    cli._print_choice({"settings": pa.Table.from_pandas(settings)})
+    _, one, other, known, advice = capsys.readouterr().out.splitlines()
+    assert (one.split(), other.split()) == (["0.1", "5", "0.50", "[0.50,", "0.50]"], ["0.2", "5", "diverged"])
+    assert "zero-shot 0.20" in known and "in context 0.40" in known and "--lr 0.1 --epochs 5" in advice
 
 
 @pytest.mark.usefixtures("example")

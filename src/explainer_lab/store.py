@@ -164,5 +164,5 @@ def read(path: str | os.PathLike) -> Stored:
 
 def _sha256(value: Any) -> str:
     """Of the values, however they are laid out in the file."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

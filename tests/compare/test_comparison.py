@@ -353,7 +353,12 @@ def test_updates_are_compared_query_by_query(directory, checkpoint, result, by_h
         [metrics.update_cosines(icl, ft - zsl).mean(-1) for icl, ft, zsl in zip(dW_icl, W_ft, W_zsl, strict=True)]
     )
     np.testing.assert_allclose(result["queries"]["update_cosine"], cosines.mean(1), atol=2e-3)
+    dW_ft = [ft - zsl for ft, zsl in zip(W_ft, W_zsl, strict=True)]
+    ft, icl = (torch.stack([torch.linalg.matrix_norm(dW).mean(-1) for dW in of]) for of in (dW_ft, dW_icl))
+    np.testing.assert_allclose(result["queries"]["update_norm_ratio"], (ft / icl).mean(1), rtol=5e-3)
     assert result["layers"]["update_cosine"] != result["layers"]["update_cosine_permuted"]
+    (layers, _) = similarities.summaries({"x": torch.tensor([[1.0], [3.0], [torch.nan]])}, 3)
+    assert layers["x"].item() == 2 and layers["x_sd"].item() == pytest.approx(2**0.5), "of the two that exist"
 
 
 def test_half_trained_and_permuted_models_keep_what_they_say(checkpoint):

@@ -35,6 +35,12 @@ def test_naming_one_label_in_context_is_no_learning():
     assert [Look(without, after, gained, constant).learns for constant in (None, 0.2, 0.37)] == [True, True, False]
 
 
+def test_what_is_right_after_demonstrations_only_is_gained_in_context(monkeypatch):
+    monkeypatch.setattr(scoring, "answer", lambda *of: SimpleNamespace(correct=np.full(4, len(of[2]) > 1)))
+    found = look(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
+    assert (found.zero_shot.estimate, found.in_context.estimate, found.difference.estimate) == (0, 1, 1)
+
+
 def test_too_few_queries_are_refused():
     checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
     with pytest.raises(TaskError, match="queries asked for"):

@@ -516,6 +516,11 @@ def test_changed_bytes_are_found_by_their_digest(index):
 # Archives that are not what they should be
 
 
+def test_links_are_those_of_anchors_from_the_base():
+    page = '<a name="top"></a><base href="files/"><a>none</a><a href="b.whl">b</a><base>'
+    assert package_index._links(page, "https://host/simple/") == ["https://host/simple/files/b.whl"]
+
+
 def broken_archives() -> dict[str, bytes]:
     whole, root = sdist(), "vaderSentiment-3.2.1"
     nested = f"{root}/additional_resources/hutto_ICWSM_2014.tar.gz"

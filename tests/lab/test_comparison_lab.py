@@ -69,6 +69,7 @@ def test_run_returns_every_setting_and_how_long_it_took(settings, ran):
 
 
 def test_neighbours_that_share_zsl_and_icl_get_what_each_gets_alone(settings, ran, tmp_path):
+    assert [{one.seed for one in group} for group in Comparison().groups(settings)] == [{0}, {1}]
     store = Store(tmp_path)
     for one in reversed(settings):
         start([one], store)

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import re
 import signal
+import weakref
 from dataclasses import asdict, fields, replace
 
 import pytest
@@ -18,6 +19,7 @@ from toy_study import contents, write_corpus
 from explainer.data import associative_recall
 from explainer.data.files import published_directory
 from explainer.errors import ExperimentError
+from explainer.models.finetuning import FineTuned
 from explainer_lab import cli, in_context_llama, trained_control
 from explainer_lab.agreement import Agreement
 from explainer_lab.blocking import Blocking
@@ -39,7 +41,7 @@ from explainer_lab.trained_control import TrainedControl
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows this one ends a process as surely
 WAY = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 SMALL = {"width": 8, "inner": 8, "batch": 4}
-TUNED = {"k": 3, "n_queries": 4, "epochs": 1, "lr": 0.05}
+TUNED = {"k": 3, "n_queries": 4, "epochs": 2, "lr": 0.05}
 GRIDS = {
     Comparison: ("comparison", {"task": "capitals", "k": 3, "n_queries": 4}),
     Agreement: ("agreement", TUNED | {"task": "capitals", "lessons": "own", "n_directions": 1}),
@@ -111,13 +113,50 @@ def kept(place):
     return [path for path in sorted(found) if not any(part.startswith("tmp") for part in path.parts)]
 
 
+BARS = {
+    Comparison: ["4 query", "4 query", "3 step", "4 query"],
+    Agreement: ["6 step"],
+    SharedPart: ["6 step"],
+    MinimalPairs: ["6 step"],
+    NewRule: ["8 step"],
+    Blocking: ["4 step", "4 step", "4 step"],
+    Rival: [],
+    CausalTests: ["6 step"],
+    Reversal: ["4 step", "8 step", "4 step"],
+    TrainedControl: ["4 step", "6 query", "6 query", "4 step", "6 query", *["4 step"] * 3],
+    Regression: ["10 step"],
+    Recall: ["10 step"],
+}
+"""What a setting shows of how far it is, where somebody asks."""
+
+
+def bars_of(shown):
+    return [" ".join(one) for one in re.findall(r"\| 0/(\d+) \[00:00<\?, \?(\w+)/s\]", shown)]
+
+
 @pytest.mark.parametrize("kind", [kind for kind in GRIDS if issubclass(kind, OnCheckpoint)])
-def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given):
-    setting = settings_of(kind, given)[1][0]
-    whole, half = (kind(dtype=of).compute(setting, progress=False).tables for of in (torch.float32, torch.bfloat16))
+def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given, monkeypatch, capsys):
+    setting, live, held = settings_of(kind, given)[1][0], weakref.WeakSet(), []
+    init = FineTuned.__init__
+
+    def count(self, *args, **values):
+        init(self, *args, **values)
+        live.add(self)
+        held.append(len(live))
+
+    monkeypatch.setattr(FineTuned, "__init__", count)
+    whole = kind(dtype=torch.float32).compute(setting, progress=True).tables
+    assert bars_of(capsys.readouterr().err) == BARS[kind]
+    if kind in (Comparison, SharedPart, MinimalPairs, NewRule):  # the others copy an update for a moment
+        assert max(held) == kind().holds(setting)[1]
+    half = kind(dtype=torch.bfloat16).compute(setting, progress=False).tables
+    assert capsys.readouterr().err == ""
     assert {name: list(table) for name, table in half.items()} == {name: list(table) for name, table in whole.items()}
     published = Published(published_directory() / kind.name).tables()
-    assert [(name, at) for name in whole for at in whole[name] if at not in published[name].column_names] == []
+    of_settings = {"setting", *(field.name for field in fields(kind.setting))}
+    for name, table in whole.items():
+        now, then = ({*columns} - of_settings for columns in (table, published[name].column_names))
+        assert now <= then if kind in (Comparison, Agreement, NewRule, Rival) else now == then, name
 
 
 @pytest.mark.slow
@@ -217,6 +256,15 @@ def test_what_is_impossible_is_refused(kind, changes, message, given, monkeypatc
         replace(possible, **changes)
 
 
+@pytest.mark.parametrize(
+    ("kind", "changes", "models"),
+    [(kind, {}, 1 + 2 * (kind is Blocking)) for kind in GRIDS if issubclass(kind, OnCheckpoint)]
+    + [(Comparison, {"control": "untrained"}, 2), (CausalTests, {"model": "untrained"}, 2)],
+)
+def test_a_second_model_is_counted_where_there_is_one(kind, changes, models, given):
+    assert kind().holds(replace(settings_of(kind, given)[1][0], **changes))[0] == models
+
+
 @pytest.mark.parametrize("kind", GRIDS)
 def test_a_whole_number_is_one_setting_however_it_is_written(kind, given, monkeypatch):
     make_small(monkeypatch, "")
@@ -228,22 +276,13 @@ def test_a_whole_number_is_one_setting_however_it_is_written(kind, given, monkey
                 assert kind().key(one).key == kind().key(same).key, name
 
 
-@pytest.mark.parametrize(
-    ("kind", "bars"),
-    [
-        (Comparison, ["4 query", "4 query", "3 step", "4 query"]),
-        (Agreement, ["3 step"]),
-        (TrainedControl, ["4 step", "6 query", "6 query", "4 step", "6 query", *["4 step"] * 3]),
-        (Regression, ["10 step"]),
-        (Recall, ["10 step"]),
-    ],
-)
-def test_a_setting_shows_how_far_it_is_where_somebody_asks(kind, bars, given, tmp_path, capsys):
+@pytest.mark.parametrize("kind", [TrainedControl, Regression, Recall])
+def test_a_setting_shows_how_far_it_is_where_somebody_asks(kind, given, tmp_path, capsys):
     for progress in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             make_small(patch, tmp_path / str(progress))
             (setting, *_) = settings_of(kind, given)[1]
             kind().compute(setting, progress=progress)
         shown = capsys.readouterr().err
-        assert [" ".join(one) for one in re.findall(r"\| 0/(\d+) \[00:00<\?, \?(\w+)/s\]", shown)] == bars * progress
+        assert bars_of(shown) == BARS[kind] * progress
     assert shown == ""

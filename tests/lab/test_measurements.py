@@ -77,6 +77,28 @@ def test_answers_of_which_one_is_half_have_one_order_in_which_none_stays(answers
     assert "".join(one.answer for one in found) == mixed
 
 
+def test_every_condition_of_head_circuits_is_asked_as_it_is_named(checkpoint, monkeypatch):
+    asked = {kind: [(i, i), (i, i + 1)] for i, kind in enumerate(compare.head_circuits.KINDS)}
+    monkeypatch.setattr(head_circuits, "strongest_heads", lambda _: asked)
+    monkeypatch.setattr(
+        head_circuits, "answer_queries", lambda _, bench, cut=None, off=(), means=None: (bench, cut, off, means)
+    )
+    found = head_circuits._answers(checkpoint, "plurals")
+    assert set(found) == set(compare.head_circuits.stored("plurals").answers)
+    whole, mixed = found["whole"][0], head_circuits.shuffled(found["whole"][0])
+    for name, (bench, cut, off, means) in found.items():
+        demonstrations = ((),) * len(SETS) if name.endswith("alone") else whole.demonstrations
+        assert bench.demonstrations == (mixed.demonstrations if "shuffled" in name else demonstrations), name
+        assert cut == {"cut, shuffled": CUTS["input"], **{f"cut: {way}": its for way, its in CUTS.items()}}.get(name)
+        way, _, kind = name.partition(": ")
+        heads = asked.get(kind.partition(",")[0], [])
+        if way == "random":
+            assert not {*off} & {*heads} and [layer for layer, _ in off] == [layer for layer, _ in heads]
+        else:
+            assert [*off] == heads
+        assert (means is None) == (not off)
+
+
 # The model still gives what is stored. Logits move in the last digits from processor to processor.
 
 

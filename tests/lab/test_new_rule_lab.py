@@ -184,8 +184,13 @@ def test_what_is_put_in_and_taken_out(tables, rules, checkpoint, trained):
     found = {(r["intervention"], r["towards"], r["layers"]): r for r in rows(tables["interventions"])}
     assert {name for name, _, _ in found} == set(INTERVENTIONS)
     a, b = (rules.see(checkpoint, rules.context(rules.demonstrations(Lesson(rule, 0))))[0] for rule in "AB")
-    c, f = a - b, trained[Lesson("A", 0)] - trained[Lesson("B", 0)]
-    part = (c * f).sum(-1, keepdim=True) / (f * f).sum(-1, keepdim=True) * f
+    f_a, f_b, other_a, other_b = (trained[Lesson(rule, words)] for words in (0, 1) for rule in "AB")
+    c, f, f_other = a - b, f_a - f_b, other_a - other_b
+
+    def along(change, of):
+        return (change * of).sum(-1, keepdim=True) / (of * of).sum(-1, keepdim=True) * of
+
+    part = along(c, f)
     upper = part.clone()
     upper[:, : round(2 / 3 * c.shape[1])] = 0
     without = interventions.without_context(checkpoint, scoring.encode(checkpoint, ""), rules.prompts, LABELS)
@@ -196,7 +201,11 @@ def test_what_is_put_in_and_taken_out(tables, rules, checkpoint, trained):
         ("context_along_ft", "all"): b + part,
         ("context_across_ft", "all"): a - part,
         ("context_across_ft", "upper third"): a - upper,
-        ("ft_across_icl", "all"): trained[Lesson("A", 0)] - (c * f).sum(-1, True) / (c * c).sum(-1, True) * c,
+        ("context_along_other_ft", "all"): b + along(c, f_other),
+        ("ft", "all"): f_a,
+        ("ft_other_rule", "all"): f_b,
+        ("ft_along_icl", "all"): f_b + along(f, c),
+        ("ft_across_icl", "all"): f_a - along(f, c),
     }.items():
         logits = without.run(interventions.with_attention_outputs(without.layers, outputs)).logits[:, tokens]
         this, that = (logits[range(N), rules.right(rule)] for rule in "AB")

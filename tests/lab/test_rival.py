@@ -11,7 +11,7 @@ from toy_study import DATA, column
 from explainer.compare import controls
 from explainer.data import tasks
 from explainer.models import architectures, circuits, hooks, interventions, scoring
-from explainer_lab import on_checkpoint, rival
+from explainer_lab import head_circuits, on_checkpoint, rival
 from explainer_lab.rival import INTERVENTIONS, Rival, run_rival
 
 K, N, M = 3, 5, 4
@@ -120,6 +120,12 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
         assert log_probs(tables, f"vector{name}") == pytest.approx(of(found, logits), abs=1e-3), name
     others = torch.stack([torch.cat([change[:i], change[i + 1 :]]).mean(0) for i in range(M)])
     torch.testing.assert_close(on_checkpoint.mean_of_others(change), others)
+
+
+def test_induction_heads_are_found_as_for_the_circuits(tables, found, checkpoint):
+    scores = torch.tensor(tables["heads"]["induction_score"]).view(len(found.layers), -1)
+    of_circuits = head_circuits.strongest_heads(checkpoint, scores.numel())["induction"]
+    assert circuits.strongest_heads(scores, scores.numel()) == of_circuits
 
 
 def test_the_vector_of_heads_is_the_sum_of_their_parts(tables, found, checkpoint):

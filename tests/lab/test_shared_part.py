@@ -41,6 +41,7 @@ def test_a_single_task_has_another_one_beside_it_in_the_context(directory, check
     wanted = column(both["layers"], "context_foreign", task="plurals")
     assert found["layers"]["context_foreign"] == pytest.approx(wanted, abs=1e-4)
     assert all(map(math.isnan, found["layers"]["training_foreign"]))
+    assert found["settings"]["note"] == "", "nothing is missing"
     parts = [SharedPart().parts(each)["data"] for each in (alone, draw(directory))]
     assert parts[0] == parts[1] and set(parts[0]) == {"plurals", "capitals"}
 
@@ -231,6 +232,13 @@ def test_random_parts_have_the_cosine_and_the_size(task):
         torch.testing.assert_close(torch.nn.functional.cosine_similarity(c, part, dim=-1).abs(), wanted)
     for part in parts["random"]:
         torch.testing.assert_close(part.norm(dim=-1), parts["ft"][0].norm(dim=-1))
+
+
+def test_changes_less_a_component_have_none_along_the_direction():
+    zsl, seen, direction = torch.randn(3, 2, 4, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    before, changed = (comparison.Observed(*[None] * 3, outputs, *[None] * 4) for outputs in (zsl, seen))
+    (found,) = shared_part._without(before, {("ICL", "own"): changed}, direction).values()
+    torch.testing.assert_close(((found.outputs - zsl) * direction).sum(-1), torch.zeros(2, 4).double())
 
 
 def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):

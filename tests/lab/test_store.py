@@ -63,6 +63,7 @@ def test_json_gives_the_values_back_whatever_the_order_of_keys(value):
 
 
 def test_lists_of_numbers_stand_on_one_line():
+    assert to_json({"é": "é"}).count("é") == 2, "what people read stands as it is"
     assert to_json({"b": [1, 2], "a": [[1], [2]]}) == '{\n "a": [\n  [1],\n  [2]\n ],\n "b": [1,2]\n}\n'
 
 
@@ -132,6 +133,7 @@ def test_models_whose_names_differ_by_case_have_files_of_their_own_on_a_disk_tha
         (lambda text: text[: len(text) // 2], "cannot be read"),
         (lambda text: "", "cannot be read"),
         (lambda text: text.replace('"accuracy": 0.5', '"accuracy": 0.9'), "damaged or was edited"),
+        (lambda text: text.replace('"accuracy": 0.5', '"accuracy": NaN'), "damaged or was edited"),
         (lambda text: text.replace('"threads": 1', '"threads": 2'), "damaged or was edited"),
         (lambda text: text.replace('"provenance"', '"origin"'), "damaged or was edited"),
         (lambda text: text.replace('"format": 4', '"format": 99'), "format 99"),

@@ -14,6 +14,8 @@ from explainer.data import tasks
 from explainer.data.files import published_directory, rounded
 from explainer.models import loading
 from explainer.results.published import results
+from explainer_lab.blocking import Blocking
+from explainer_lab.causal_tests import CausalTests
 from explainer_lab.comparison import Comparison
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.publication import Published
@@ -45,6 +47,13 @@ def test_every_setting_is_published_in_the_order_of_its_grid(experiment, grid):
     names = [f.name for f in fields(experiment.setting)]
     assert [experiment.setting(**row) for row in found[names].to_dict("records")] == grids(experiment)[grid]
     assert found["setting"].is_unique
+
+
+@pytest.mark.parametrize("experiment", [one for one in EXPERIMENTS if getattr(one, "usual", None)])
+def test_what_a_setting_is_without_values_is_published(experiment):
+    own = {CausalTests: ("k", "lr", "epochs"), Blocking: ("epochs",)}.get(experiment, ())  # which are other sizes
+    for name in experiment.usual.keys() - own:
+        assert experiment.usual[name] in {getattr(one, name) for of in grids(experiment).values() for one in of}, name
 
 
 def test_grids_have_names_of_their_own():

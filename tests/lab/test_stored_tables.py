@@ -8,7 +8,7 @@ from published_grids import grids
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
 from explainer.results.published import results
-from explainer_lab import minimal_pairs, new_rule, recall, rival, shared_part, training
+from explainer_lab import minimal_pairs, new_rule, on_checkpoint, recall, rival, shared_part, training
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
@@ -38,6 +38,14 @@ def test_a_query_with_its_own_patch_answers_as_in_context(grid):
 def test_as_many_heads_are_chosen_as_today():
     chosen = results("rule-contexts", "heads").groupby(["setting", "rule"])["chosen"].sum()
     assert (set(chosen), set(results("rival")["n_heads"])) == ({new_rule.N_HEADS}, {rival.N_HEADS})
+
+
+@pytest.mark.parametrize("grid", ["rival", "shared-part"])
+def test_as_many_random_directions_are_drawn_as_today(grid):
+    """What is stored is the share of them after which an answer is right."""
+    queries = results(grid, "queries")
+    right = queries[queries["intervention"].str.contains("random")]["correct"].astype(float) * on_checkpoint.N_RANDOM
+    np.testing.assert_allclose(right, right.round(), atol=1e-3)
 
 
 # Minimal pairs.

@@ -92,6 +92,8 @@ def test_every_window_can_be_drawn():
     stream = torch.arange(20)
     starts = {int(w[0]) for step in range(200) for w in training._batch(stream, TINY, step)}
     assert starts == {0, 1, 2, 3}
+    published = training._batch(torch.arange(10**6), replace(TrainingSetting(), seed=3), 5)[:, 0]
+    assert published.tolist() == [23941, 136603, 56625, 883297], "others would be other results: raise the protocol"
 
 
 def test_rate_rises_stays_and_falls_to_zero_in_the_last_fifth_of_each_budget():

@@ -98,7 +98,9 @@ def test_rec2ftp_is_counted_again():
     repaired, of = queries[~queries["zsl_correct"] & queries["ft_correct"]], asked()["Rec2FTP"]
     assert of.here.estimate == pytest.approx(repaired["icl_correct"].mean())
     assert 0 < of.floor.estimate < of.here.estimate and of.paper_floor is None
-    said = numbers(card()[CLAIMS["Rec2FTP"]].protocol.because)[0]
+    because = card()[CLAIMS["Rec2FTP"]].protocol.because
+    assert f"{len(repaired) / (~queries['zsl_correct']).sum():.0%} of errors" in because
+    said = numbers(because)[0]
     assert said == pytest.approx(repaired.groupby("task")["icl_correct"].mean().mean(), abs=6e-3)
 
 

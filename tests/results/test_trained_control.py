@@ -15,7 +15,7 @@ def frame(rows):
 
 
 def test_models_weigh_alike_however_many_tasks_they_have():
-    rows = [{"model": 0, "sim_aou": v} for v in (0.1, 0.3)] + [{"model": 1, "sim_aou": 0.6}, {"model": 1}]
+    rows = [{"model": 0, "sim_aou": v} for v in (0.1, 0.3)] + [{"model": 1, "sim_aou": 0.6}, {"model": 1, "x": 1}]
     found = trained_control.over_training(frame(rows), "sim_aou")[0]
     assert found.estimate == pytest.approx(0.4) and found.low < 0 < found.high
 

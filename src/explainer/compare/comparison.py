@@ -63,7 +63,6 @@ class ComparisonSetting:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        object.__setattr__(self, "lr", float(self.lr))  # 1 and 1.0 are one setting, not two
         object.__setattr__(self, "checkpoint", loading.canonical_checkpoint(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         require(self.k >= 1, f"k = {self.k}: fine-tuning needs at least 1 demonstration.")
