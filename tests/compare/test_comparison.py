@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -144,6 +145,21 @@ def test_similarities_are_those_of_the_metrics(result, by_hand):
     np.testing.assert_allclose(result["layers"]["kendall_tau_b"], tau.mean(0), atol=2e-3)
     assert result["settings"]["top_k_recall_chance"] == 1  # fewer than 100 tokens
     assert abs(tau.mean()) > 0.01, "an agreement of zero would not tell one pairing of tokens from another"
+
+
+def test_scores_that_are_alike_agree_on_tokens_and_examples():
+    """124 tokens of 8 examples: more than the 100 and the 5 of which the recalls are."""
+    scores = torch.randn(1, 2, 170, generator=torch.Generator().manual_seed(0))
+    spans = [(2 + 20 * e, 12 + e) for e in range(8)]
+    training = [torch.nn.functional.pad(scores[0, :, start : start + n, None], (0, 0, 1, 0)) for start, n in spans]
+    icl, ft = SimpleNamespace(context_scores=scores), SimpleNamespace(queries=torch.ones(1, 2, 1))
+    found = similarities.of_training_tokens(icl, ft, training, spans, 0)
+    assert all(found.pop(f"{name}_tau_b_permuted").max() < 1 for name in ("example", "example_mean"))
+    chances = {"example_recall_chance": 5 / 8, "example_mean_recall_chance": 5 / 8, "top_k_recall_chance": 100 / 124}
+    alike = "kendall_tau_b", "kendall_tau_a", "top_k_recall"
+    alike += "example_tau_b", "example_mean_tau_b", "example_recall", "example_mean_recall"
+    found = {name: values.unique().tolist() for name, values in found.items()}
+    assert found == {name: [value] for name, value in (dict.fromkeys(alike, 1) | chances).items()}
 
 
 def _training_ids(by_hand):

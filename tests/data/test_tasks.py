@@ -408,8 +408,10 @@ def test_a_split_that_answers_one_text_in_two_ways_is_named_and_read(rows, split
     once = [{"text": "caf\u00e9", "label": 0}, {"text": "b", "label": 1}]
     rows(*once)
     directory = rows(*once, {"text": "cafe\u0301", "label": 1}, {"text": "B", "label": 0}, splits=(split,))
-    with pytest.warns(UserWarning, match=rf"'two', {split}: .* 'no' in row 0 and 'yes' in row 2; remove .* are one\.$"):
+    message = rf"'two', {split}: .* 'no' in row 0 and 'yes' in row 2; remove .* are one\.$"
+    with pytest.warns(UserWarning, match=message) as warned:
         data = tasks.load(TWO, data_dir=directory)
+    assert warned[0].filename == __file__, "the line that loads"
     assert sorted((len(data.train), len(data.test))) == [2, 4]
 
 

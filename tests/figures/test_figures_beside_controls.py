@@ -11,7 +11,7 @@ def test_every_value_stands_in_its_row():
     assert [list(cloud.x) for cloud in clouds] == list(values.values())
     assert all(abs(y - i) <= 0.25 for i, cloud in enumerate(clouds) for y in cloud.y)
     assert (marked.name, list(marked.x), list(marked.y)) == ("FT", [0.4, 0.3], [0, 1])
-    assert [bool(trace.showlegend) for trace in clouds] == [True, False]
+    assert [bool(trace.showlegend) for trace in clouds] == [True, False] and figure.layout.yaxis.showgrid is False
 
 
 def test_neighbours_differ_in_mark_and_colour_and_the_seventh_begins_again():

@@ -12,7 +12,9 @@ def test_scores_stand_in_their_layer_and_head_and_the_marked_are_ringed():
     assert list(shades.y) == [1, 2, 3] and list(shades.x) == [1, 2] and shades.z[2][1] == 0.5
     assert (shades.zmin, shades.zmax) == (other.zmin, other.zmax) == (0, 1)
     assert (list(rings.x), list(rings.y)) == ([2], [3])
+    assert (shades.showscale, other.showscale, other.colorbar.orientation) == (False, True, "h")  # one bar, above both
     assert (figure.layout.xaxis.title.text, figure.layout.yaxis.title.text) == ("head", "layer")
+    assert figure.layout.xaxis.showgrid is figure.layout.yaxis.showgrid is False
 
 
 def test_effects_show_the_control_beside_each():

@@ -31,7 +31,7 @@ def test_curves_pass_through_their_marks():
 def test_decay_shows_sizes_and_the_line_of_the_rate():
     figure = figures.missing_over_time(TIMES[:100], SHARES[:100] - 1, 0.3, EIGENVALUES)
     *curves, line = figure.data
-    assert len(curves) == 3 and all(min(curve.y) >= 0 for curve in curves)
+    assert len(curves) == 3 and all(min(curve.y) >= 0 and curve.mode == line.mode == "lines" for curve in curves)
     assert curves[2].y == pytest.approx(line.y, abs=1e-12)  # the direction that falls at this rate
     assert figure.layout.yaxis.type == "log"
 

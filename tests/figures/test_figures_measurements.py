@@ -30,6 +30,7 @@ def test_floors_are_drawn_under_the_dots():
     )
     floor = figure.data[0]
     assert floor.name == "floor" and list(floor.x) == [1, 0] and list(floor.y) == [0.36, 0.25]
+    assert figure.layout.xaxis.showgrid is False, "lines between names"
 
 
 def test_names_are_escaped():

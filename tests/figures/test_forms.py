@@ -21,7 +21,7 @@ def drawn(**more):
 def test_dots_have_a_row_for_each_name_of_any_series_and_a_lane_for_each_series():
     figure = drawn(floors={"floor": {"a": Interval(0.1, 0.1, 0.1)}, "none": {}}, quoted={"paper": {"c": 0.6}})
     rows = figure.layout.yaxis.ticktext
-    assert rows == ("a", "b", "c")
+    assert rows == ("a", "b", "c") and figure.layout.yaxis.showgrid is False
     assert [trace.name for trace in figure.data] == ["x", "y", "paper", "floor"]
     for trace in figure.data:
         assert all(abs(y - rows.index(row)) < 0.5 for y, row in zip(trace.y, trace.customdata, strict=True))
@@ -96,4 +96,5 @@ def test_matrices_share_one_scale_around_zero():
     assert [trace.name for trace in figure.data] == ["a", "b"]
     assert [trace.coloraxis for trace in figure.data] == ["coloraxis", "coloraxis"]
     assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (-3, 3)
+    assert figure.layout.xaxis.showgrid is figure.layout.yaxis.showgrid is False
     np.testing.assert_array_equal(figure.data[0].z, [[1, 0], [0, -3]])

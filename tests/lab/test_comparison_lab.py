@@ -182,7 +182,7 @@ def test_grids_of_a_file_are_those_of_grid(tmp_path):
     }
 
 
-def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, capsys):
+def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, monkeypatch, capsys):
     rows = f'checkpoint = "{directory}"\ntask = "mr"\nk = 3\nn_queries = {N}\n'
     path = tmp_path / "grids.toml"
     path.write_text(f"[one]\n{rows}seed = 0\n[two]\n{rows}seed = [1, 2]\n")
@@ -195,7 +195,11 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, caps
     assert [row.split()[0][-5:] for row in rows] == ["seed1", "seed2"]
     assert cli.main([*asked, "--grid", str(path), "--list"]) == 0
     out = capsys.readouterr().out
-    assert "2 stored, 1 waiting" in out
+    assert "2 stored, 1 waiting" in out and "not compared" not in out
+    monkeypatch.delenv("EXPLAINER_DATA", raising=False)
+    assert cli.main([*asked[:-2], "--grid", str(path), "--list"]) == 0
+    out = capsys.readouterr().out
+    assert "2 stored, 1 waiting\nnot compared with the data, which are not here: mr (--data-dir)\n" in out
     for options, message in (
         (["--grid", str(path), "--only", "three"], "no grid 'three'; it has one, two"),
         (["--grid", str(path), "--tasks", "none"], "no task 'none'"),

@@ -1,6 +1,7 @@
 """Training: pairs that start alike, runs that survive a kill, evaluations against loops, grids and stored runs."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -278,10 +279,11 @@ def test_an_eta_needs_an_average():
 # --- stored runs -----------------------------------------------------------------------------------------------
 
 
-def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monkeypatch):
+def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monkeypatch, capsys):
     store = Store(tmp_path / "results")
     pair = [replace(one, corpus=file) for one in (TINY, MOMENTUM)]
     tables = LanguageModels().run(pair, store, progress=False)
+    assert not re.search(r" 0/2 |step", capsys.readouterr().err), "a bar that nobody asked for"
     rows, stored = tables["settings"].to_pylist(), store.all()
     assert [row["average"] for row in rows] == ["none", "momentum"]
     assert {one.identity.parts["data"] for one in stored} == {corpora.tokens(file, 300).digest}

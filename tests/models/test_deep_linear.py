@@ -187,7 +187,7 @@ def test_files_return_the_same_runs(runs, tmp_path):
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["deep_linear.json", "deep_linear.safetensors"]
 
 
-def test_training_goes_on_where_it_was_stopped(runs, tmp_path, monkeypatch):
+def test_training_goes_on_where_it_was_stopped(runs, tmp_path, monkeypatch, capsys):
     """A kill in the second start, then another start of the program: the first one is not trained again."""
     trained, by_start = [], dict(zip(TWO, runs, strict=True))
 
@@ -203,6 +203,7 @@ def test_training_goes_on_where_it_was_stopped(runs, tmp_path, monkeypatch):
     assert [run.start for run in deep._load(tmp_path)] == [TWO[0]]
     finished = deep._train_missing(tmp_path, TWO, TINY, progress=False)
     assert trained == [TWO[0], TWO[1], TWO[1]] and all(map(same, finished, runs))
+    assert capsys.readouterr().err == "", "a bar that nobody asked for"
     deep._save(runs, tmp_path / "whole", TINY)
     for name in ("deep_linear.json", "deep_linear.safetensors"):
         assert (tmp_path / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

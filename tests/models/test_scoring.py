@@ -389,9 +389,10 @@ def test_the_token_that_tells_labels_apart_stands_where_they_part(tiny):
         tell(TREE)
 
 
-def test_sweep_of_a_closed_task_equals_plain_forward_passes(tiny):
+def test_sweep_of_a_closed_task_equals_plain_forward_passes(tiny, capsys):
     checkpoint = tiny["llama"]
     records = scoring.sweep(checkpoint, DATA, (0, 1, 3), (0, 1), 5, progress=False)
+    assert capsys.readouterr().err == "", "a bar that nobody asked for"
     assert [(r.task, r.seed, r.k) for r in records] == [("toy", s, k) for s in (0, 1) for k in (0, 1, 3)]
     for record in records:
         queries = tasks.queries(DATA, 5, record.seed)

@@ -180,7 +180,8 @@ def test_gradient_descent_diverges_beyond_the_largest_stable_rate_only():
 def test_same_allows_rounding():
     a = torch.tensor([1.0, 1e6], dtype=torch.float64)
     assert duality.same(a + 1e-12, a)
-    assert not duality.same(a + torch.tensor([1e-9, 0.0]), a)
+    assert duality.same(a + torch.tensor([1.9e-10, 9e-5]), a)  # 1e-10 (1 + |b|) is 2e-10 and 1e-4
+    assert not any(duality.same(a + torch.tensor(error), a) for error in ([2.2e-10, 0.0], [0.0, 1.1e-4]))
 
 
 def test_relative_error():

@@ -79,8 +79,9 @@ def test_rec2ftp_chance_is_the_mean_over_all_ways_to_place_the_repairs():
 
 def test_rec2ftp_without_repairs_is_nan_with_a_warning():
     zsl, wrong = torch.tensor([False, False, True]), torch.zeros(3, dtype=torch.bool)
-    with pytest.warns(RuntimeWarning, match="none of the 2 zero-shot errors"):
+    with pytest.warns(RuntimeWarning, match="none of the 2 zero-shot errors") as warned:
         assert math.isnan(metrics.rec2ftp(zsl, ~wrong, wrong))
+    assert warned[0].filename == __file__, "the line that asks"
     assert math.isnan(metrics.rec2ftp_chance(~wrong, wrong))
 
 
