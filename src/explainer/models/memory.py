@@ -150,9 +150,8 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
         if limit != resource.RLIM_INFINITY:
             yield limit, int(pages) * resource.getpagesize()
     try:
-        lines = [
-            line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines() if line.count(":") > 1
-        ]
+        found = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = [line.split(":", 2) for line in found if line.count(":") > 1]
     except OSError:
         lines = []
     of = {controllers: name for _, controllers, name in lines}
