@@ -114,7 +114,7 @@ def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting:
     rows = [row for name, its in logits.items() for row in rival.rows(name, its)]
     right = {name: np.mean([r["correct"] for r in rows if r["intervention"] == name]) for name in ("zsl", "icl")}
     queries = tasks.queries(own, setting.n_queries, setting.seed)
-    one_label = on_checkpoint.one_label_accuracy(own, queries, right["zsl"])
+    one_label = on_checkpoint.one_label_accuracy(own, queries, float(right["zsl"]))
     chosen = {f"{name}_layer": on_checkpoint.best_layer(found) for name, found in layers.items()}
     both = len({*heads.effective} & {*heads.induction})
     return {

@@ -170,9 +170,10 @@ def rows_by_seed(
         if table is not None:
             for name, (floor, measured, ceiling) in names.items():
                 rows[name] = value(table, floor), value(table, measured), value(table, ceiling)
-    for name in _PATCH if answered is not None else ():
-        floor, *others = rows[name]
-        rows[name] = max(floor, _right(answered, "zsl"), key=pd.Series.mean), *others  # a patch below none is none
+    if answered is not None:
+        for name in _PATCH:  # a patch that gives less than none carries nothing
+            floor, measured, ceiling = rows[name]
+            rows[name] = max(floor, _right(answered, "zsl"), key=lambda of: of.mean()), measured, ceiling
     return rows
 
 
