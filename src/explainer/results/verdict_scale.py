@@ -263,7 +263,7 @@ def missing_rows(rows: Iterable[str]) -> dict[str, list[str]]:
     return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
 
 
-def not_learned(directory: str | Path) -> list[str]:
+def sentences_not_learned(directory: str | Path) -> list[str]:
     """`sentence_not_learned` of each checkpoint of `verdict` that has no share for this reason."""
     gains = _gains(Path(directory))
     return [sentence_not_learned(name, gain) for name, gain in gains.items() if not gain.low > 0]
