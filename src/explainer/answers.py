@@ -26,7 +26,8 @@ _COLUMNS = {"task": "tasks", "k": "k", "n_queries": "queries", "lr": "lr", "epoc
 def verdict(directory: Path, output: Path) -> Iterator[Line]:
     """A row and a sentence for each question and model, what to run for those that lack, and a page with all of it.
 
-    Raises ResultsError where nothing is published, and ExperimentError as `verdict_scale.require_one_setting`.
+    Raises ResultsError where nothing is published, and ExperimentError as
+    `verdict_scale.require_same_setting_and_format`.
     """
     own, ten, card, notes, told = {}, {}, {}, [], []
     if directory != PUBLISHED:

@@ -466,7 +466,7 @@ def _print_choice(tables: Mapping[str, Any]) -> None:
     from explainer.results import learning_rates  # noqa: PLC0415
 
     for checkpoint, settings in tables["settings"].to_pandas().groupby("checkpoint", sort=False):
-        tried = learning_rates.tried(settings)
+        tried = learning_rates.accuracy_by_rate(settings)
         best = learning_rates.best(tried)
         rows = [(f"{lr:g}", str(n), f"{right:.2f}" if right else "diverged") for lr, n, right in tried]
         print_table([("rate", "epochs", "right after fine-tuning"), *rows])

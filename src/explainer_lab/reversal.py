@@ -68,7 +68,7 @@ def lesson(pairs: Sequence[Pair], name: str, seed: int) -> list[Pair]:
     return list(pairs)
 
 
-def answers(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
+def answer_log_probs(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
     """log p of every answer to every question after the lines of a context, (n, n) for each direction."""
     ids, _ = scoring.context_ids(checkpoint, LINE, [Example({"word": x}, y) for x, y in context])
     prefix = scoring.encode(checkpoint, ids)
@@ -94,10 +94,10 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
             for pair in range(len(pairs)):
                 rows.append(told | {"pair": pair} | {column: its[pair].item() for column, its in scored.items()})
 
-    add("zsl", None, answers(checkpoint, [], pairs))
+    add("zsl", None, answer_log_probs(checkpoint, [], pairs))
     for name in LESSONS:
         lines = lesson(pairs, name, setting.seed)
-        add("icl", name, answers(checkpoint, lines, pairs))
+        add("icl", name, answer_log_probs(checkpoint, lines, pairs))
         once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
         repeated = batched_finetuning.repeat_epochs(once, setting.epochs, setting.seed)
         finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
@@ -105,7 +105,7 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
             notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")
             continue
         with finetuned.applied() as tuned:
-            add("ft", name, answers(tuned, [], pairs))
+            add("ft", name, answer_log_probs(tuned, [], pairs))
     return {"settings": settings | {"note": "; ".join(notes)}, "answers": as_columns(rows)}
 
 

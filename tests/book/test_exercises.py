@@ -116,7 +116,8 @@ def end_of_the_flow(covariance, n, k):
     square = max(0.1, 0.3 - k)
     U = torch.nn.functional.pad((square / d) ** 0.5 * torch.eye(d).double(), (0, 1, 0, 1))
     start = linear_transformer.LinearAttention((k + square) ** 0.5 / 0.1 * start.W_PV, U)
-    return linear_transformer.gradient_flow(covariance, n, start, duration=120, dt=0.05, record_every=100).u[-1]
+    run = linear_transformer.train_by_gradient_flow(covariance, n, start, duration=120, dt=0.05, record_every=100)
+    return run.u[-1]
 
 
 def factor_of_a_step(u, U, gamma, eta):

@@ -80,6 +80,7 @@ RANKS = [["0", "0.5", "0.4 to 0.7"], ["4", "0.6", "0.5 to 0.8"], ["16", "0.9", "
 SCALE = {"": {"s": {1e-4: Interval(0.1, 0, 0.2), 3e-3: Interval(0.3, 0.2, 0.4)}}}
 DOTS = {"s": {"a": Interval(0.2, 0.1, 0.4), "b": Interval(0.3, 0.2, 0.5)}, "t": {"b": 0.5}, "u": {"a": 0.6}}
 PANELS = {"one": {"s": {"a": 0.2}}, "two": {"s": {"a": 0.3, "b": 0.4}}}
+SOME_ENDS = {"s": {"a": Interval(0.2, 0.1, 0.4), "b": 0.3, "c": Interval(0.4, np.nan, np.nan), "d": Interval(1, 1, 1)}}
 TOKENS = {"tickvals": np.arange(3), "ticktext": [" ->", "a<br>word", "->"]}
 TYPED = go.Scatter(x=np.array([1.0, 2.0]), y=np.array([0.25, 0.5]), name="<b>", error_y={"array": [0.1, 0.2]})
 NOT_DRAWN = go.Scatter(x=[0.5, None, 2.0], y=["u", "v", "w"], name="s", error_x={"array": [0.1, None, None]})
@@ -112,6 +113,10 @@ TABLES = {
             ["s", "0.2", "a", "0.1 to 0.4"], ["s", "0.3", "b", "0.2 to 0.5"], ["s, floor", "0.1", "a", ""],
             ["t", "0.5", "b", ""], ["u", "0.6", "a", ""],
         ],
+    ),
+    "dots without an interval beside others": (
+        dot_plot(SOME_ENDS, "share"), ["series", "share", "y", END],
+        [["s", "0.2", "a", "0.1 to 0.4"], ["s", "0.3", "b", ""], ["s", "0.4", "c", ""], ["s", "1", "d", ""]],
     ),
     "a scale": (
         curve_panels(SCALE, "rate"), ["series", "rate", "y", END],

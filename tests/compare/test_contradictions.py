@@ -32,9 +32,9 @@ def test_a_preference_for_a_word_is_no_preference_for_a_place():
     """A model that likes one answer best, wherever it stands, and one that always takes the last."""
     orders = order.orders(4).numpy()
     p = np.array([0.7, 0.1, 0.1, 0.1])[orders]  # of the answer at each position
-    np.testing.assert_allclose(contradictions.shares(np.log(p)), 0.25)
+    np.testing.assert_allclose(contradictions.share_by_position(np.log(p)), 0.25)
     last = np.tile([0.1, 0.1, 0.1, 0.7], (24, 1))
-    np.testing.assert_allclose(contradictions.shares(np.log(last)), last[0])
+    np.testing.assert_allclose(contradictions.share_by_position(np.log(last)), last[0])
 
 
 def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are_of_one_kind():
@@ -43,7 +43,7 @@ def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are
     assert {name: x.shape for name, x in stored.items()} == dict.fromkeys(
         contradictions.GROUPINGS, (len(SETS), 24, contradictions._LINES)
     )
-    together, mixed = (contradictions.shares(stored[name]) for name in contradictions.GROUPINGS)
+    together, mixed = (contradictions.share_by_position(stored[name]) for name in contradictions.GROUPINGS)
     for place in range(3):
         assert statistics.student(mixed[:, place + 1] - mixed[:, place]).low > 0
     assert statistics.student(together[:, 0] - together[:, 1]).low > 0.05

@@ -1,5 +1,7 @@
 """What a model answers before anything is trained, against its answers one by one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tiny_models
@@ -37,3 +39,20 @@ def test_too_few_queries_are_refused():
     checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
     with pytest.raises(TaskError, match="queries asked for"):
         look(checkpoint, DATA, 2, (0,), 1000)
+
+
+@pytest.mark.parametrize(("before", "after", "settled"), [(False, True, True), (False, False, False)])
+def test_seeds_that_are_all_alike_settle_no_more_than_their_queries_do(monkeypatch, before, after, settled):
+    """A model that answers all queries of both seeds, or none: its difference has the width of Wilson's intervals."""
+    empty = []
+
+    def answer(checkpoint, task, prefix, queries):
+        empty.append(len(prefix.ids) == 1)
+        return SimpleNamespace(correct=np.full(len(queries), before if empty[-1] else after))
+
+    monkeypatch.setattr(scoring, "answer", answer)
+    found = look(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
+    assert empty == [True, False] * 2
+    assert found.difference.estimate == after - before
+    assert -1 <= found.difference.low < found.difference.high <= 1
+    assert bool(found.difference.low > 0) is settled

@@ -490,6 +490,6 @@ def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):
 
 def test_named_examples_come_in_the_order_asked_and_unknown_words_are_named():
     capitals = tasks.load("capitals")
-    assert [example.answer for example in tasks.named(capitals, "Japan", "France")] == ["Tokyo", "Paris"]
+    assert [example.answer for example in tasks.examples_of_words(capitals, "Japan", "France")] == ["Tokyo", "Paris"]
     with pytest.raises(TaskError, match="Atlantis"):
-        tasks.named(capitals, "Japan", "Atlantis")
+        tasks.examples_of_words(capitals, "Japan", "Atlantis")

@@ -57,7 +57,7 @@ def test_the_layer_is_that_of_the_flow(name, javascript):
     state, own = OnePlane(**STATES[name]).state(), javascript[name]
     Lambda, test = covariances(state)
     start = lt.initialisation(Lambda, state["training_length"], sigma=START)
-    flow = lt.gradient_flow(Lambda, state["training_length"], start, duration=state["time"], dt=0.02)
+    flow = lt.train_by_gradient_flow(Lambda, state["training_length"], start, duration=state["time"], dt=0.02)
     torch.testing.assert_close(tensor(own["layer"]["A"]), flow.preconditioners[-1], rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(tensor(own["layer"]["Lambda"]), test, rtol=1e-12, atol=1e-14)
 

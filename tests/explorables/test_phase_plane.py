@@ -35,7 +35,7 @@ def test_the_flow_is_that_of_the_package(javascript):
     assert javascript.gamma == pytest.approx(lt.gamma(COVARIANCE, N).item())
     assert javascript.duration == 40
     for start in STARTS:
-        run = lt.gradient_flow(COVARIANCE, N, layer(start), duration=40, dt=javascript.dt)
+        run = lt.train_by_gradient_flow(COVARIANCE, N, layer(start), duration=40, dt=javascript.dt)
         expected = [run.u[-1].item(), run.U[-1].item()]
         assert of(javascript, start, 0.6)["flow"] == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
@@ -43,7 +43,9 @@ def test_the_flow_is_that_of_the_package(javascript):
 def test_the_steps_are_those_of_the_package(javascript):
     for state, found in zip(STATES, javascript.results, strict=True):
         count = len(found["steps"]) - 1
-        run = lt.gradient_descent(COVARIANCE, N, layer(state["start"]), rate=state["step"], steps=min(count, 10))
+        run = lt.train_by_gradient_descent(
+            COVARIANCE, N, layer(state["start"]), rate=state["step"], steps=min(count, 10)
+        )
         expected = torch.stack([run.u, run.U[:, 0, 0]], dim=1)
         torch.testing.assert_close(torch.tensor(found["steps"][:11]).double(), expected, rtol=1e-5, atol=1e-6)
 

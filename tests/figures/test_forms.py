@@ -31,7 +31,8 @@ def test_dots_have_a_row_for_each_name_of_any_series_and_a_lane_for_each_series(
 
 def test_dots_show_ends_of_intervals_where_there_are_any():
     x, y, floor, _ = drawn(floors={"f": {"a": Interval(0.1, 0.1, 0.1)}, "g": {"a": Interval(0.1, np.nan, np.nan)}}).data
-    np.testing.assert_allclose((x.error_x.array, x.error_x.arrayminus), [[0.2, 0], [0.1, 0]])
+    assert (x.error_x.array[1], x.error_x.arrayminus[1]) == (None, None)
+    np.testing.assert_allclose((x.error_x.array[0], x.error_x.arrayminus[0]), [0.2, 0.1])
     np.testing.assert_allclose((y.error_x.array, y.error_x.arrayminus), [[0.2], [0.1]])
     assert floor.error_x.array is None
 

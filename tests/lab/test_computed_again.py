@@ -158,7 +158,7 @@ def test_a_context_of_pairs_answers_as_it_did(starter):
     draw = first("reversal")
     pairs = reversal.draw_pairs(draw.n_pairs, draw.seed)
     for lesson in reversal.LESSONS:
-        found = reversal.answers(starter, reversal.lesson(pairs, lesson, draw.seed), pairs)
+        found = reversal.answer_log_probs(starter, reversal.lesson(pairs, lesson, draw.seed), pairs)
         for direction, log_probs in found.items():
             then = stored("reversal", draw, "answers").query("kind == 'icl' and lesson == @lesson")
             then = then[then["direction"] == direction]

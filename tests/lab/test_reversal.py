@@ -41,7 +41,7 @@ def test_an_answer_is_right_where_it_is_the_most_probable():
 def test_answers_are_those_of_the_whole_text(checkpoint):
     """Against log p of the text, token by token."""
     pairs = reversal.draw_pairs(3, 5)
-    found = reversal.answers(checkpoint, pairs[:1], pairs)
+    found = reversal.answer_log_probs(checkpoint, pairs[:1], pairs)
     (a_0, b_0), (_, b_2) = pairs[0], pairs[2]
     context = [checkpoint.first_token_id, *checkpoint.tokenize(f"{a_0} -> {b_0}\n")]
     prompt, answer = checkpoint.tokenize(f"{b_2} ->"), checkpoint.tokenize(f" {a_0}")

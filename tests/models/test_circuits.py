@@ -238,7 +238,7 @@ def test_answers_are_those_of_scoring(checkpoint):
     prefix = circuits.encode_with_knockout(checkpoint, circuits.token_spans(checkpoint, CAPITALS, EXAMPLES).ids, [])
     queries = [Example({"word": "Spain"}, "Madrid"), Example({"word": "Peru"}, "Lima")]
     prompts, words = [CAPITALS.prompt(one) for one in queries], [one.answer for one in queries]
-    found = circuits.answers(checkpoint, CAPITALS, prefix, queries)
+    found = circuits.score_answers(checkpoint, CAPITALS, prefix, queries)
     assert found.correct.tolist() == scoring.exact_match(checkpoint, prefix, prompts, words).tolist()
     expected = scoring.candidate_log_probs(checkpoint, prefix, prompts, words).diagonal()
     torch.testing.assert_close(torch.tensor(found.log_probs), torch.tensor(expected).double(), rtol=1e-4, atol=1e-4)

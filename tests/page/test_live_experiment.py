@@ -28,7 +28,7 @@ def test_what_is_stored_belongs_to_the_study():
         assert tuple(its["found"]) == live_experiment._SECONDS
         for second, found in its["found"].items():
             assert (found["task"], found["second"], found["scale"], found["n"]) == (name, second, 1, 30)
-            assert found["query"] == live_experiment.own_query(name)
+            assert found["query"] == live_experiment.default_query(name)
             assert found["repaired"][2] <= min(found["repaired"][:2])
         for bounds in its["bounds"].values():
             assert bounds["floor"] < bounds["ceiling"]
@@ -37,7 +37,7 @@ def test_what_is_stored_belongs_to_the_study():
 def test_own_query_is_new():
     for name, its in LiveExperiment().lessons.items():
         taken = {x for rows in (its["queries"], *its["curves"].values()) for x, _ in rows}
-        assert live_experiment.own_query(name) not in taken
+        assert live_experiment.default_query(name) not in taken
 
 
 def require_close(found, stored):

@@ -18,7 +18,7 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_texts():
         assert [int(n) for n in its["found"]] == list(live_patch._DONORS)
         for n, found in its["found"].items():
             assert (found["task"], str(found["n"]), found["of"]) == (name, n, 22)
-            assert found["query"] == live_experiment.own_query(name)
+            assert found["query"] == live_experiment.default_query(name)
             assert found["error"] < 1e-3
 
 

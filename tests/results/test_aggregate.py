@@ -16,9 +16,9 @@ def rows(**columns):
 
 def test_rows_are_told_apart_by_task_in_their_order_and_by_number_along_it():
     table = rows(x=lambda task, seed: seed + (task == "b"))
-    assert aggregate.each(table, "task", lambda its: its["x"].max()) == {"b": 3, "a": 2}
+    assert aggregate.by_group(table, "task", lambda its: its["x"].max()) == {"b": 3, "a": 2}
     assert list(aggregate.split(table, "task")["a"]["x"]) == [0, 0, 1, 1, 2, 2]
-    along = aggregate.along(table[::-1], "seed", lambda its: its["x"].mean())
+    along = aggregate.by_number(table[::-1], "seed", lambda its: its["x"].mean())
     assert list(along.items()) == [(0, 0.5), (1, 1.5), (2, 2.5)] and all(type(step) is int for step in along)
 
 

@@ -29,7 +29,7 @@ def test_shares_are_clipped_and_sum_to_one():
     table = pd.DataFrame({"seed": [-0.2, -0.1, 0.3], "query": [0.6] * 3, "rest": [0.6, 0.5, 0.1]}, index=list("abc"))
     assert coverage.median_shares(table) == pytest.approx((0, 0.6 / 1.1, 0.5 / 1.1))
     sample = statistics.Sample([(np.array([1.0, 3.0]),), (np.array([2.0, 5.0]),)], [np.arange(2)] * 2)
-    assert coverage.shares({"x": sample}).loc["x"].sum() == pytest.approx(1)
+    assert coverage.variance_shares({"x": sample}).loc["x"].sum() == pytest.approx(1)
 
 
 def test_all_methods_agree_on_the_mean():
@@ -89,7 +89,9 @@ def test_shares_of_the_published_word_pairs():
     real = results("word-pairs", "queries", control="none")
     of_task = dict(list(real.groupby("task", sort=False)))
     of_answers, of_similarity = (
-        coverage.median_shares(coverage.shares({t: reporting.sample(its, measure) for t, its in of_task.items()}))
+        coverage.median_shares(
+            coverage.variance_shares({t: reporting.sample(its, measure) for t, its in of_task.items()})
+        )
         for measure in ("icl_correct", "sim_aou")
     )
     assert of_answers.query > 0.3 and of_answers.seed < 0.15
@@ -103,5 +105,5 @@ def test_shares_of_the_published_word_pairs():
         task: replace(a, groups=[(x.astype(float) - y,) for (x,), (y,) in zip(a.groups, b.groups, strict=True)])
         for task, (a, b) in pairs.items()
     }
-    found = coverage.shares(differences)
+    found = coverage.variance_shares(differences)
     assert coverage.median_shares(found).query > 0.2

@@ -52,7 +52,7 @@ def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
 def test_a_draw_counts_where_no_training_diverged(pairs):
     past = pairs.assign(task="past")
     diverged = (past["seed"] == 1) & ((past["a_lesson"] == "other") | (past["b_lesson"] == "other"))
-    found = verdict_scale.draws(pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"}))
+    found = verdict_scale.n_complete_seeds(pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"}))
     assert found == dict.fromkeys(verdict_scale._LESSONS, 2) | {"other examples of the task": 1}
     assert verdict_scale.n_draws(*(pd.Series(0.0, index=seeds) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))) == 1
 

@@ -21,7 +21,7 @@ def settings(**accuracies):
 
 
 def test_each_rate_has_its_mean_and_none_where_a_training_diverged():
-    found = learning_rates.tried(settings(r0_01=(0.5, 0.7), r0_1=(0.9, None), r0_001=(0.2, 0.4)))
+    found = learning_rates.accuracy_by_rate(settings(r0_01=(0.5, 0.7), r0_1=(0.9, None), r0_001=(0.2, 0.4)))
     assert [(one.lr, one.epochs) for one in found] == [(0.001, 10), (0.01, 10), (0.1, 10)]
     assert [one.right and round(one.right.estimate, 3) for one in found] == [0.3, 0.6, None]
     assert found[1].right.low == 0 and found[1].right.high == 1
@@ -33,7 +33,7 @@ def test_each_rate_has_its_mean_and_none_where_a_training_diverged():
 
 def test_a_rate_that_teaches_one_label_teaches_nothing():
     its = settings(r0_1=(0.5, 0.5)).assign(zsl_accuracy=0.2)
-    tried = learning_rates.tried(its)
+    tried = learning_rates.accuracy_by_rate(its)
     assert "chosen" in learning_rates.advice(tried, tried[0], learning_rates.untaught(its))
     its = its.assign(one_label_accuracy=0.5)
     assert "teaches the task" in learning_rates.advice(tried, tried[0], learning_rates.untaught(its))
@@ -56,5 +56,5 @@ def test_of_equals_the_one_with_the_least_training_is_taken_and_only_of_equals()
     ],
 )
 def test_what_is_advised(accuracies, said):
-    found = learning_rates.tried(settings(**accuracies))
+    found = learning_rates.accuracy_by_rate(settings(**accuracies))
     assert re.search(said, learning_rates.advice(found, learning_rates.best(found), Interval(0.5, 0.4, 0.6)))

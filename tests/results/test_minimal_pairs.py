@@ -48,4 +48,4 @@ def test_the_share_of_the_whole_change(put_in):
     assert found["context_along_ft"].estimate == pytest.approx(2 / 8)
     assert found["ft_along_icl"].estimate == pytest.approx(2 / 4)
     assert found["context_along_near"].estimate == pytest.approx(1.5 / 8)
-    assert minimal_pairs.answers(put_in)["context"].estimate == 0.5
+    assert minimal_pairs.mean_by_intervention(put_in)["context"].estimate == 0.5

@@ -42,7 +42,7 @@ def tables():
 
 
 def test_rows_are_shares_between_floor_and_ceiling():
-    found = {name: [of.estimate for of in one[:4]] for name, one in verdict.questions(*tables()).items()}
+    found = {name: [of.estimate for of in one[:4]] for name, one in verdict.answer_questions(*tables()).items()}
     for name, three in {
         "like training": (0.3, 0.5, 0.75),
         "on these examples": (0, 0.05, 0.5 * 0.25),
@@ -57,7 +57,7 @@ def test_rows_are_shares_between_floor_and_ceiling():
 
 def test_a_vector_that_answers_less_than_none_does_carries_nothing():
     answers = queries(icl=4, vector=2, vector_foreign=1, zsl=3)
-    assert verdict.questions(None, answers, None, None)["carried by one vector"].share.estimate == -1
+    assert verdict.answer_questions(None, answers, None, None)["carried by one vector"].share.estimate == -1
 
 
 @pytest.mark.parametrize("number", range(4))
@@ -65,7 +65,7 @@ def test_a_question_without_its_table_is_left_out(number):
     given = list(tables())
     left = [name for i in (number, (number + 1) % 4) for name in _ASKED_OF[i]]
     given[number] = given[(number + 1) % 4] = None
-    assert set(verdict.questions(*given)) == set(verdict.FOLDERS) - set(left)
+    assert set(verdict.answer_questions(*given)) == set(verdict.FOLDERS) - set(left)
 
 
 _ASKED_OF = (["like training", "on these examples"], ["carried by one vector"], ["new rule: like training"],
@@ -75,13 +75,13 @@ _ASKED_OF = (["like training", "on these examples"], ["carried by one vector"], 
 def test_a_ceiling_that_is_not_settled_above_the_floor_gives_no_share():
     layers = next(tables())
     layers.loc[layers["seed"] == 1, "trainings"] = 0.2
-    found = verdict.questions(layers, None, None, None)["like training"]
+    found = verdict.answer_questions(layers, None, None, None)["like training"]
     assert math.isnan(found.share.estimate) and found.ceiling.estimate == pytest.approx(0.475)
 
 
 def test_one_draw_has_values_and_no_share():
     layers = next(tables())
-    found = verdict.questions(layers[layers["seed"] == 0], None, None, None)["like training"]
+    found = verdict.answer_questions(layers[layers["seed"] == 0], None, None, None)["like training"]
     assert found.draws == 1 and found.measured.estimate == 0.5 and math.isnan(found.share.estimate)
 
 
@@ -99,12 +99,12 @@ def queries(**right):
     return crossed(seed=(0, 1), intervention=list(right), number=range(4), task="a", correct=correct)
 
 
-def test_accounts_are_shares_between_floor_and_ceiling():
+def test_shares_by_mechanism_are_between_floor_and_ceiling():
     asked = queries(icl=4, vector=2, vector_foreign=1, heads=3, heads_foreign=0, off=1, off_induction=2, off_random=3)
     rules = queries(icl=4, vector=1, vector_foreign=1)
     given, said = "aabb", "aaba"  # three of four agree; by chance half of the queries
     votes = crossed(seed=(0, 1), i=range(4), cue="suffix", rule="A", vote=lambda i: given[i], icl=lambda i: said[i])
-    found = verdict.accounts(asked, rules, votes)
+    found = verdict.shares_by_mechanism(asked, rules, votes)
     estimates = reporting.estimates(found)
     assert estimates["word pairs"] == pytest.approx(
         {

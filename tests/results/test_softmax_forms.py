@@ -83,5 +83,5 @@ def test_a_larger_error_never_has_a_better_word(one, other):
     """The second edition called 90 % poor and 94 to 126 % an approximation."""
     words = ["exact", "approximation", "poor approximation"]
     smaller, larger = sorted((one, other))
-    assert words.index(softmax_forms.grade(smaller)) <= words.index(softmax_forms.grade(larger))
-    assert softmax_forms.grade(0.9) == softmax_forms.grade(1.26) == "poor approximation"
+    assert words.index(softmax_forms.error_in_words(smaller)) <= words.index(softmax_forms.error_in_words(larger))
+    assert softmax_forms.error_in_words(0.9) == softmax_forms.error_in_words(1.26) == "poor approximation"

@@ -175,7 +175,7 @@ def test_what_a_part_does_stands_beside_a_random_part():
 def test_captions_say_the_draws_that_their_intervals_have():
     """Fewer with other examples and with shuffled answers, where trainings diverged."""
     pairs = agreement.pairs("agreement")
-    found = verdict_scale.draws(pairs)
+    found = verdict_scale.n_complete_seeds(pairs)
     assert (found["the same"], found["shuffled answers"], found["other examples of the task"]) == (20, 19, 18)
     assert {verdict_scale.n_draws(*three) for three in verdict_scale.of_similarities(pairs).values()} == {18}
     for chapter, names in CAPTIONS.items():

@@ -76,3 +76,15 @@ def test_a_share_of_all_or_none_has_wilsons_width():
     for as_it_is in ((0.5, 0.5, 0.5), (1.0, 0.9, 1.0), (float("nan"),) * 3):
         interval = statistics.Interval(*as_it_is)
         assert statistics.widen_degenerate(interval, 23) is interval
+
+
+def test_a_difference_that_all_seeds_share_is_not_certain():
+    """Two seeds that gain as much as each other say little; where they differ, or are one, nothing is widened."""
+    shares = [statistics.Interval(s, s - 0.1, s + 0.2) for s in (0.5, 0.25)]
+    alike = statistics.student([0.25, 0.25])
+    assert alike.low == alike.high
+    wide = statistics.widen_degenerate_difference(alike, *shares)
+    assert tuple(wide) == tuple(statistics.independent_difference(*shares))
+    assert wide.low < 0.25 < wide.high
+    for interval in (statistics.student([0.25, 0.3]), statistics.student([0.25])):
+        assert statistics.widen_degenerate_difference(interval, *shares) is interval

@@ -345,7 +345,7 @@ INITIAL = lt.initialisation(COVARIANCE, N, sigma=0.3)
 
 @pytest.fixture(scope="module")
 def flow():
-    return lt.gradient_flow(COVARIANCE, N, INITIAL, duration=200, dt=0.05, record_every=2)
+    return lt.train_by_gradient_flow(COVARIANCE, N, INITIAL, duration=200, dt=0.05, record_every=2)
 
 
 def test_flow_reaches_the_closed_form_in_its_raw_parameters(flow):
@@ -358,7 +358,8 @@ def test_flow_reaches_the_closed_form_in_its_raw_parameters(flow):
 
 def test_flow_conserves_the_balance_to_the_order_of_the_method():
     coarse, fine = (
-        lt.gradient_flow(COVARIANCE, N, INITIAL, duration=20, dt=dt).imbalance.abs().max().item() for dt in (0.1, 0.05)
+        lt.train_by_gradient_flow(COVARIANCE, N, INITIAL, duration=20, dt=dt).imbalance.abs().max().item()
+        for dt in (0.1, 0.05)
     )
     assert fine < 1e-5
     assert coarse / fine > 12  # fourth order: 16
@@ -374,7 +375,7 @@ def test_flow_follows_the_gradient_of_the_loss_and_the_other_entries_have_none()
         for pair in (prompts, task_shift(prompts, -prompts.tasks)):
             loss = squared_errors(lt.layer_prediction(layer, pair), pair).mean() / 2
             gradients = [sum(g) for g in zip(gradients, torch.autograd.grad(loss, parameters), strict=True)]
-    after = lt.gradient_flow(COVARIANCE, N, initial, duration=step, dt=step).final
+    after = lt.train_by_gradient_flow(COVARIANCE, N, initial, duration=step, dt=step).final
     for gradient, start, end in zip(gradients, initial, after, strict=True):
         slope = (end - start) / step
         assert relative_distance(-gradient / 10, slope) < 0.05
@@ -416,7 +417,7 @@ def test_initialisation_is_the_papers():
 def test_one_finite_step_is_the_gradient_of_the_loss():
     u, U = INITIAL.W_PV[-1, -1].clone().requires_grad_(), INITIAL.W_KQ[:D, :D].clone().requires_grad_()
     (lt.population_risk(u * U.T, COVARIANCE, N) / 2).backward()
-    run = lt.gradient_descent(COVARIANCE, N, INITIAL, rate=0.1, steps=1)
+    run = lt.train_by_gradient_descent(COVARIANCE, N, INITIAL, rate=0.1, steps=1)
     close(run.u[1], u.detach() - 0.1 * u.grad)
     close(run.U[1], U.detach() - 0.1 * U.grad)
     close(run.times, torch.tensor([0, 0.1], dtype=torch.float64))
@@ -442,7 +443,7 @@ def test_stable_rate_parts_the_rates_that_stay_from_those_that_leave():
     limit = lt.stable_rate(optimum, COVARIANCE, N)
     beside = lt.LinearAttention(optimum.W_PV, 1.0001 * optimum.W_KQ)
     for share, stays in ((0.95, True), (1.05, False)):
-        run = lt.gradient_descent(COVARIANCE, N, beside, rate=share * limit, steps=400)
+        run = lt.train_by_gradient_descent(COVARIANCE, N, beside, rate=share * limit, steps=400)
         assert (relative_distance(run.preconditioners[-1], GAMMA_INVERSE) < 1e-4) == stays
 
 
@@ -532,8 +533,12 @@ def test_what_a_theorem_does_not_hold_for_is_refused(message):
 
 
 DIVERGING = {
-    r"infinite with dt = 5; choose a shorter dt": lambda: lt.gradient_flow(COVARIANCE, N, INITIAL, duration=500, dt=5),
-    r"infinite with rate = 5; choose a smaller": lambda: lt.gradient_descent(COVARIANCE, N, INITIAL, rate=5, steps=50),
+    r"infinite with dt = 5; choose a shorter dt": lambda: lt.train_by_gradient_flow(
+        COVARIANCE, N, INITIAL, duration=500, dt=5
+    ),
+    r"infinite with rate = 5; choose a smaller": lambda: lt.train_by_gradient_descent(
+        COVARIANCE, N, INITIAL, rate=5, steps=50
+    ),
     r"loss at step \d+ is (inf|nan); lower the": lambda: lt.train_on_tasks(
         COVARIANCE, N, torch.optim.SGD, rate=1e30, steps=50, seed=0, batch=8
     ),

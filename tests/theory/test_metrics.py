@@ -189,7 +189,7 @@ def test_the_residual_is_the_same_for_outputs_and_updates():
 
 def test_isotropic_floor_keeps_the_lengths_and_forgets_the_directions():
     zsl, icl, ft = outputs(n=4000, layers=1)
-    stand_in = metrics.isotropic_floor(zsl, ft, seed=0)
+    stand_in = metrics.ft_with_random_directions(zsl, ft, seed=0)
     close((stand_in - zsl).norm(dim=-1), (ft - zsl).norm(dim=-1))
     assert within_three_standard_errors(metrics.sim_aou(zsl, icl, stand_in, normalize=False), 0)
     excess = metrics.sim_aou(zsl, icl, stand_in) - metrics.normalised_noise_value(zsl, icl, stand_in)
@@ -200,7 +200,7 @@ def test_isotropic_floor_keeps_the_lengths_and_forgets_the_directions():
 
 def test_isotropic_floor_of_scores_of_different_lengths():
     zsl, ft = ([randn(2, 3, length, seed=s + length) for length in (4, 4, 6)] for s in (0, 10))
-    stand_in = metrics.isotropic_floor(zsl, ft, seed=0)
+    stand_in = metrics.ft_with_random_directions(zsl, ft, seed=0)
     for z, h, other in zip(zsl, ft, stand_in, strict=True):
         close((other - z).norm(dim=-1), (h - z).norm(dim=-1))
     first, second = (
@@ -214,7 +214,7 @@ def test_isotropic_floor_of_scores_of_different_lengths():
 def test_permuted_pairing_gives_every_query_the_update_of_another(n, seed):
     zsl, _, ft = outputs(seed, n=n)
     updates = ft - zsl
-    moved = metrics.permuted_pairing(zsl, ft, seed) - zsl
+    moved = metrics.ft_with_permuted_updates(zsl, ft, seed) - zsl
     distance = (moved[:, None] - updates[None]).flatten(2).norm(dim=-1)
     assert ((distance < 1e-9).sum(0) == 1).all() and ((distance < 1e-9).sum(1) == 1).all()
     assert (distance.diagonal() > 1e-9).all()
@@ -223,7 +223,7 @@ def test_permuted_pairing_gives_every_query_the_update_of_another(n, seed):
 def test_permuted_pairing_chooses_every_other_query_equally_often():
     n, draws = 4, 3000
     zsl, ft = torch.zeros(n, 1, 1), torch.arange(1.0, n + 1)[:, None, None]
-    partners = torch.stack([metrics.permuted_pairing(zsl, ft, seed)[0, 0, 0] for seed in range(draws)])
+    partners = torch.stack([metrics.ft_with_permuted_updates(zsl, ft, seed)[0, 0, 0] for seed in range(draws)])
     shares = torch.tensor([(partners == j).double().mean() for j in range(2, n + 1)])
     assert ((shares - 1 / 3).abs() < 3 * math.sqrt(2 / 9 / draws)).all()
 
@@ -242,7 +242,9 @@ def test_uniform_floor_measures_the_lean_towards_the_all_ones_vector(mean):
     assert metrics.uniform_floor(zsl, icl, seed=2).mean() > (mean > 0) * 0.5 * 0.866 * mean - 0.01
 
 
-@pytest.mark.parametrize("floor", [metrics.isotropic_floor, metrics.permuted_pairing, metrics.uniform_floor])
+@pytest.mark.parametrize(
+    "floor", [metrics.ft_with_random_directions, metrics.ft_with_permuted_updates, metrics.uniform_floor]
+)
 def test_floors_depend_on_the_seed_alone(floor):
     zsl, _, ft = outputs(n=20)
     torch.manual_seed(0)
@@ -505,7 +507,10 @@ def test_floors_do_not_draw_the_numbers_of_the_data():
     """The same seed for the data and for the floor is what readers do."""
     zsl = torch.zeros(200, 1, 50, dtype=torch.float64)
     icl = randn(200, 1, 50, seed=0)
-    assert metrics.sim_aou(zsl, icl, metrics.isotropic_floor(zsl, icl, seed=0), normalize=False).mean().abs() < 0.1
+    assert (
+        metrics.sim_aou(zsl, icl, metrics.ft_with_random_directions(zsl, icl, seed=0), normalize=False).mean().abs()
+        < 0.1
+    )
 
 
 @each_output_measure
@@ -626,8 +631,8 @@ def test_very_small_and_very_large_outputs(measure, exponent):
 
 HALF = {
     **OUTPUT_MEASURES,
-    "isotropic_floor": lambda zsl, icl, ft: metrics.isotropic_floor(zsl, ft, seed=0),
-    "permuted_pairing": lambda zsl, icl, ft: metrics.permuted_pairing(zsl, ft, seed=0),
+    "ft_with_random_directions": lambda zsl, icl, ft: metrics.ft_with_random_directions(zsl, ft, seed=0),
+    "ft_with_permuted_updates": lambda zsl, icl, ft: metrics.ft_with_permuted_updates(zsl, ft, seed=0),
     "uniform_floor": lambda zsl, icl, ft: metrics.uniform_floor(zsl, icl, seed=0),
     "sim_am": lambda zsl, icl, ft: metrics.sim_am(icl[None], ft[None]),
     "sim_am_delta": lambda zsl, icl, ft: metrics.sim_am_delta([zsl], [icl], [ft]),
@@ -658,7 +663,7 @@ def test_no_gradients_and_no_changed_inputs(measure):
 
 
 REFUSED = {
-    "n = 1": lambda: metrics.permuted_pairing(randn(1, 2, 3), randn(1, 2, 3), seed=0),
+    "n = 1": lambda: metrics.ft_with_permuted_updates(randn(1, 2, 3), randn(1, 2, 3), seed=0),
     "k = 0 ": lambda: metrics.top_k_recall(randn(5), randn(5), 0),
     "k = 6 ": lambda: metrics.top_k_recall(randn(5), randn(5), 6),
     "'icl_scores': 2, 'ft_scores': 1": lambda: metrics.sim_am([randn(2, 3, 5)] * 2, [randn(2, 3, 5)]),

@@ -88,11 +88,11 @@ def test_in_context_learning_is_one_gradient_step_at_any_rate(seed, shape, rate)
     N, d, d_out, T = shape
     W_0, lesson, X = drawn(seed, N, 3, d, d_out, T=T)
     x, q = lesson.examples[:, -1], X[:, -1]
-    heads, E = pc.gradient_step_heads(W_0), pc.zero_shot_form(X, d_out)
+    heads, E = pc.gradient_step_heads(W_0), pc.zero_shot_tokens(X, d_out)
     step = duality.train_linear_layer(
         W_0, x, lesson.targets, duality.GradientDescent(rate), duality.full_batches(N, steps=1)
     )
-    in_context = pc.in_context(pc.demonstrations(lesson, rate), E)
+    in_context = pc.in_context_tokens(pc.demonstration_tokens(lesson, rate), E)
     close(pc.attention_output(heads, E), q @ W_0.T)
     close(pc.attention_output(heads, in_context), q @ step.W.T)
     close(
@@ -178,7 +178,7 @@ def test_to_first_order_values_follow_the_kernel_and_keys_change_the_length_alon
     W_0, lesson, X = drawn(1, 5, 4, 6, 3, T=T)
     heads, lr = pc.gradient_step_heads(W_0, n_heads=n_heads), 1e-7
     r = lesson.targets - lesson.examples[:, -1] @ W_0.T
-    kernel = tangent_kernel(heads, pc.zero_shot_form(lesson.examples, 3), pc.zero_shot_form(X, 3))
+    kernel = tangent_kernel(heads, pc.zero_shot_tokens(lesson.examples, 3), pc.zero_shot_tokens(X, 3))
     both, values = (pc._compare(heads, lesson, lesson, X, rate=0.1, lr=lr, keys=keys) for keys in (True, False))
     change = (values.ft - values.zsl)[:, 0] / lr
     close(change, kernel.T @ r, 1e-5)

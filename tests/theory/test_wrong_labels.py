@@ -85,17 +85,17 @@ def test_flips():
 def test_flipped_labels_win_when_examples_outnumber_the_prior():
     d, strength = 3, 12.0
     m = d + 1 + strength
-    assert wrong_labels.overriding_share(wrong_labels.effective_rate(int(m), d, strength)) == pytest.approx(1)
-    assert wrong_labels.overriding_share(wrong_labels.effective_rate(int(m) - 1, d, strength)) > 1
-    assert wrong_labels.overriding_share(0.0) == math.inf
+    assert wrong_labels.critical_share(wrong_labels.effective_rate(int(m), d, strength)) == pytest.approx(1)
+    assert wrong_labels.critical_share(wrong_labels.effective_rate(int(m) - 1, d, strength)) > 1
+    assert wrong_labels.critical_share(0.0) == math.inf
 
 
 def test_agreement_is_the_share_of_equal_signs():
     w, v, X = randn(3), randn(3, seed=1), randn(200_000, 3, seed=2)
     same = (torch.sign(X @ w) == torch.sign(X @ v)).double().mean()
-    assert wrong_labels.agreement(v, w).item() == pytest.approx(same.item(), abs=0.005)
-    assert wrong_labels.agreement(3 * w, w).item() == pytest.approx(1, abs=1e-6)
-    assert wrong_labels.agreement(-w, w).item() == pytest.approx(0, abs=1e-6)
+    assert wrong_labels.sign_agreement(v, w).item() == pytest.approx(same.item(), abs=0.005)
+    assert wrong_labels.sign_agreement(3 * w, w).item() == pytest.approx(1, abs=1e-6)
+    assert wrong_labels.sign_agreement(-w, w).item() == pytest.approx(0, abs=1e-6)
 
 
 def test_nothing_is_learned_from_no_example():

@@ -55,7 +55,7 @@ def log_probs(checkpoint: Checkpoint, grouping: str, number: int) -> np.ndarray:
     return np.take_along_axis(found.astype(float), orders, axis=1)
 
 
-def shares(log_probs: np.ndarray) -> np.ndarray:
+def share_by_position(log_probs: np.ndarray) -> np.ndarray:
     """Share of the probability of the four answers at each position, mean over orders: (..., 24, 4) -> (..., 4)."""
     p = np.exp(log_probs)
     return (p / p.sum(-1, keepdims=True)).mean(-2)

@@ -67,7 +67,7 @@ def answer_queries(
     """The answers after each set, with tokens kept apart and heads that give their mean output."""
     with circuits.ablate_heads(checkpoint, off, means):
         return [
-            circuits.answers(
+            circuits.score_answers(
                 checkpoint,
                 bench.data.task,
                 circuits.encode_with_knockout(checkpoint, columns.ids, cut(columns) if cut else ()),

@@ -36,8 +36,9 @@ class Look:
 def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n_queries: int) -> Look:
     """Ask each seed's queries, of the split "selection", after none and after k of its demonstrations.
 
-    Bootstrap over seeds and queries, the difference with Student's interval over seeds, within [-1, 1]. Raises
-    TaskError, CheckpointError or ExperimentError.
+    Bootstrap over seeds and queries, the difference with Student's interval over seeds, within [-1, 1]; where seeds are
+    all alike, widened as `statistics.widen_degenerate` and `widen_degenerate_difference` do. Raises TaskError,
+    CheckpointError or ExperimentError.
     """
     right: dict[int, list[np.ndarray]] = {0: [], k: []}
     ids, labels = [], []
@@ -54,9 +55,11 @@ def look(checkpoint: Checkpoint, data: TaskData, k: int, seeds: Sequence[int], n
         labels += [query.label for query in queries]
     samples = zero_shot, in_context = [Sample([(each,) for each in of], ids) for of in right.values()]
     without, after = (statistics.widen_degenerate(statistics.bootstrap_interval(of), of.n_queries) for of in samples)
+    paired = statistics.paired_difference(in_context, zero_shot)
+    difference = statistics.widen_degenerate_difference(paired, after, without)
     return Look(
         without,
         after,
-        statistics.paired_difference(in_context, zero_shot).map(lambda share: min(max(share, -1.0), 1.0)),
+        difference.map(lambda share: min(max(share, -1.0), 1.0)),
         None if data.task.labels is None else np.bincount(labels).max() / len(labels),
     )

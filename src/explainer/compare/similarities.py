@@ -24,8 +24,8 @@ def of_outputs(zsl: Tensor, icl: Tensor, ft: Tensor, seed: int) -> dict[str, Ten
     """
     stand_ins = {
         "": ft,
-        "_isotropic": metrics.isotropic_floor(zsl, ft, seed),
-        "_permuted": metrics.permuted_pairing(zsl, ft, seed),
+        "_isotropic": metrics.ft_with_random_directions(zsl, ft, seed),
+        "_permuted": metrics.ft_with_permuted_updates(zsl, ft, seed),
     }
     similarities: dict[str, Callable[..., Tensor]] = {
         "sim_aou": metrics.sim_aou,
@@ -49,7 +49,7 @@ def of_scores(
     zsl: list[Tensor], icl: list[Tensor], ft: list[Tensor], context_tokens: int, seed: int
 ) -> dict[str, Tensor]:
     """SimAM of the scores to a query's own tokens, (layers, heads, tokens) for each query; means over heads."""
-    isotropic = metrics.isotropic_floor(zsl, ft, seed)
+    isotropic = metrics.ft_with_random_directions(zsl, ft, seed)
     by_head = {
         "sim_am": metrics.sim_am(icl, ft),
         "sim_am_isotropic": metrics.sim_am(icl, isotropic),

@@ -368,7 +368,7 @@ def demonstrations(data: TaskData, k: int, seed: int) -> list[Example]:
     return _take(data, _split(data, seed)[0], k, "demonstrations")
 
 
-def named(data: TaskData, *words: str) -> list[Example]:
+def examples_of_words(data: TaskData, *words: str) -> list[Example]:
     """The examples of a task of word pairs with these words, in this order; TaskError names a word that has none."""
     known = {example.fields.get("word"): example for example in (*data.train, *data.test)}
     if missing := [word for word in words if word not in known]:

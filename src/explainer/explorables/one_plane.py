@@ -14,8 +14,9 @@ class OnePlane(Explorable):
 
     Traits: `w`; `train`, the end of one half axis of the ellipse of training inputs (the other is 0.7 long);
     `turn`, by how many degrees the test inputs' ellipse is turned against it; `training_length` N; `prompt_length` M;
-    `time` of training, rate times steps. The layer follows `explainer.theory.linear_transformer.gradient_flow` from
-    `initialisation` there; the two parts of the error are `error_parts` there.
+    `time` of training, rate times steps. The layer follows
+    `explainer.theory.linear_transformer.train_by_gradient_flow` from `initialisation` there; the two parts of the error
+    are `error_parts` there.
     """
 
     name = "one_plane"

@@ -8,7 +8,8 @@ class PhasePlane(Explorable):
 
     The entry has variance 1 and a prompt four examples, so that Gamma is 1.5; rate times steps is followed to 40.
     Traits: `start`, the point (u, U); `step`, the length of a step of gradient descent. The flow is that of
-    `explainer.theory.linear_transformer.gradient_flow`, the steps are those of `gradient_descent` there.
+    `explainer.theory.linear_transformer.train_by_gradient_flow`, the steps are those of `train_by_gradient_descent`
+    there.
     """
 
     name = "phase_plane"

@@ -73,7 +73,7 @@ def _data(_place: Path) -> dict[str, Any]:
             except ExperimentError:
                 conditions[control] = "not computed yet"
             else:
-                reporting.require_one_setting(layers)
+                reporting.require_only_seeds_differ(layers)
                 conditions[control] = _record(layers, control)
                 used.append(layers)
     made = str(reporting.provenance(*used)) if used else "Stored: nothing yet."

@@ -50,9 +50,15 @@ def marker_style(i: int, size: int, **more: Any) -> dict[str, Any]:
 
 
 def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
-    """Error bars to the ends of intervals: estimates, low and high ends in three arrays; none where there is no end."""
+    """Error bars to the ends of intervals: estimates, low and high ends in three arrays; None where they do not differ.
+
+    A bar of no length would read as an interval, "0.3 to 0.3", in the table of the figure's numbers.
+    """
     estimate, low, high = map(np.asarray, ends)
-    array, arrayminus = (np.nan_to_num(side).tolist() for side in (high - estimate, estimate - low))
+    array, arrayminus = (
+        [float(length) if wide else None for length, wide in zip(side, high > low, strict=True)]
+        for side in (high - estimate, estimate - low)
+    )
     return {"array": array, "arrayminus": arrayminus, **look}
 
 

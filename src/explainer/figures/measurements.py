@@ -81,7 +81,7 @@ def points_on_curves(
     return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-class Extent(NamedTuple):
+class CountAndRange(NamedTuple):
     """How many numbers there are, the smallest and the largest."""
 
     n: int
@@ -89,10 +89,10 @@ class Extent(NamedTuple):
     high: float
 
 
-def summary_values(values: Iterable[Interval | float]) -> Extent:
+def count_and_range(values: Iterable[Interval | float]) -> CountAndRange:
     """What a text says of many numbers; of measurements, the estimates."""
     ordered = sorted(value.estimate if isinstance(value, Interval) else value for value in values)
-    return Extent(len(ordered), ordered[0], ordered[-1])
+    return CountAndRange(len(ordered), ordered[0], ordered[-1])
 
 
 def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:

@@ -236,7 +236,7 @@ class Answers:
     log_probs: np.ndarray
 
 
-def answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
+def score_answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
     """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
     prompts = [task.prompt(query) for query in queries]
     words = [query.answer for query in queries]

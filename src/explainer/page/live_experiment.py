@@ -86,7 +86,7 @@ class LiveExperiment(Asking):
         yield {"experiment": message["experiment"], "found": answers(checkpoint, *asked)}
 
 
-def own_query(name: str) -> str:
+def default_query(name: str) -> str:
     """The query of a task that is shown first: one of no demonstration and of none of the thirty queries."""
     return {"capitals": "Japan", "plurals": "bus", "past": "sing", "antonyms": "cold"}[name]
 
@@ -103,7 +103,7 @@ def answers(
     """
     data, draw = tasks.load(name), (MOST, SEED)
     asked = tasks.queries(data, QUERIES, SEED)
-    query = own_query(name) if query is None else query
+    query = default_query(name) if query is None else query
     context = lambda its: scoring.context_ids(checkpoint, *its)[0]  # noqa: E731
     own = context(controls.own(data, *draw))
     observe = partial(_observed, task=data.task, asked=asked, query=query)

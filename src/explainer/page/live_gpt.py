@@ -82,7 +82,7 @@ def preset(name: str) -> dict[str, Any]:
     """Four demonstrations of a task and a query, with what the checkpoint of the book answers."""
     data = tasks.load(name)
     if name == "capitals":
-        *shown, asked = tasks.named(data, "France", "Italy", "Egypt", "China", "Japan")
+        *shown, asked = tasks.examples_of_words(data, "France", "Italy", "Egypt", "China", "Japan")
     else:
         shown, (asked,) = tasks.demonstrations(data, 4, seed=0), tasks.queries(data, 1, seed=0)
     demonstrations = [[one.fields["word"], one.answer] for one in shown]

@@ -12,7 +12,7 @@ from explainer.explorables.base import Stored, rounded
 from explainer.models import interventions, scoring
 from explainer.models.loading import Checkpoint
 from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint, shares_of_study, top_three
-from explainer.page.live_experiment import own_query
+from explainer.page.live_experiment import default_query
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
 
 _DONORS = (1, 2, 4, 8)
@@ -83,7 +83,7 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
     `error` is the largest difference of a logit between a donor under its own patch and in context; `answers` are the
     next tokens after the reader's query in the same three ways, and under its own patch.
     """
-    data, query = tasks.load(name), own_query(name) if query is None else query
+    data, query = tasks.load(name), default_query(name) if query is None else query
     shown = tasks.demonstrations(data, MOST, SEED)
     prefix = scoring.encode(checkpoint, scoring.context_ids(checkpoint, data.task, shown)[0])
     queries = tasks.queries(data, QUERIES, SEED)

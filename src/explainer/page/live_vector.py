@@ -13,7 +13,7 @@ from explainer.explorables.base import Stored, rounded
 from explainer.models import interventions
 from explainer.models.loading import Checkpoint
 from explainer.page.asking import MADE, TASKS, Asking, Pair, book_checkpoint, context, shares_of_study, top_three
-from explainer.page.live_experiment import own_query
+from explainer.page.live_experiment import default_query
 from explainer.page.live_sweep import SEED
 
 _DEMONSTRATIONS = 8
@@ -125,10 +125,10 @@ def _written(pattern: Pair, x: str) -> str:
 def _stored(name: str) -> dict[str, Any]:
     shown = tasks.demonstrations(tasks.load(name), _DEMONSTRATIONS, SEED)
     pairs = [(one.fields["word"], one.answer) for one in shown]
-    found = answers(book_checkpoint(), ("", " ->"), pairs, own_query(name))
+    found = answers(book_checkpoint(), ("", " ->"), pairs, default_query(name))
     return {
         "lesson": "\n".join(f"{x} -> {y}" for x, y in pairs),
-        "query": own_query(name),
+        "query": default_query(name),
         "study": shares_of_study("rival", name, _STUDIED),
         "found": rounded(found, 4),
     }

@@ -102,4 +102,4 @@ def over_tasks(frame: pd.DataFrame, measures: Iterable[str]) -> dict[str, dict[s
     def means(its: pd.DataFrame) -> dict[str, Interval]:
         return {measure: _interval(its, measure) for measure in measures if its[measure].notna().any()}
 
-    return aggregate.each(frame, "control", means)
+    return aggregate.by_group(frame, "control", means)

@@ -21,15 +21,15 @@ Value = Callable[[pd.Series], float]
 
 def split(rows: pd.DataFrame, by: str) -> dict[str, pd.DataFrame]:
     """The rows of each task, kind or control, in the order in which these come."""
-    return each(rows, by, lambda its: its)
+    return by_group(rows, by, lambda its: its)
 
 
-def each(rows: pd.DataFrame | pd.Series, by: str, of: Callable[[Any], _T]) -> dict[str, _T]:
+def by_group(rows: pd.DataFrame | pd.Series, by: str, of: Callable[[Any], _T]) -> dict[str, _T]:
     """What a function says of the rows of each task, kind or control, in the order in which these come."""
     return {str(name): of(its) for name, its in rows.groupby(by, sort=False)}
 
 
-def along(rows: pd.DataFrame, by: str, of: Callable[[pd.DataFrame], _T]) -> dict[int, _T]:
+def by_number(rows: pd.DataFrame, by: str, of: Callable[[pd.DataFrame], _T]) -> dict[int, _T]:
     """What a function says of the rows of each whole number of a column, like steps of a training, in their order."""
     return {int(its[by].iloc[0]): of(its) for _, its in rows.groupby(by)}
 

@@ -90,7 +90,7 @@ def common_repairs(frame: pd.DataFrame, of: UpdateFilter, by: UpdateFilter) -> p
 
 def by_task(frame: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """Mean of a measure over the pairs of each seed, and Student's interval over seeds, for each task."""
-    return aggregate.each(_of_seeds(frame, measure), "task", statistics.student)
+    return aggregate.by_group(_of_seeds(frame, measure), "task", statistics.student)
 
 
 def _of_seeds(frame: pd.DataFrame, measure: str) -> pd.Series:
@@ -110,7 +110,7 @@ def over_tasks(frame: pd.DataFrame, measure: str) -> Interval:
 def differences(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> dict[str, Interval]:
     """A minus B, seed by seed, for each task; p-values are corrected by Holm's procedure for the number of tasks."""
     of_seeds = (_of_seeds(a, measure) - _of_seeds(b, measure)).dropna()
-    return reporting.corrected(aggregate.each(of_seeds, "task", statistics.student))
+    return reporting.corrected(aggregate.by_group(of_seeds, "task", statistics.student))
 
 
 def mean_difference(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> Interval:

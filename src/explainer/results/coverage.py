@@ -26,7 +26,7 @@ class Design(NamedTuple):
     pool: int = 200
 
 
-def shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
+def variance_shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
     """Which share of the variance of single values is due to the seed, to the query and to the rest; a row for each."""
     rows = {name: statistics.variance_components(each).shares for name, each in samples.items()}
     return pd.DataFrame(rows, index=Components._fields).T

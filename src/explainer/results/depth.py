@@ -28,7 +28,7 @@ def by_task(control: str, grids: Sequence[str] | None = None, **where: Any) -> d
     """
     frames = pd.concat([results(grid, "layers", control=control, **where) for grid in grids or TEN_TASKS[control]])
     tables = frames.drop_duplicates(["setting", "layer"])
-    reporting.require_one_setting(tables)
+    reporting.require_only_seeds_differ(tables)
     return aggregate.split(tables, "task")
 
 

@@ -21,7 +21,7 @@ def accuracies(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dic
 
     Raises ExperimentError for an intervention that is nowhere, and for two settings of one task and seed; so do all.
     """
-    found = {name: aggregate.each(_rows(queries, of), "task", _mean) for of, name in names.items()}
+    found = {name: aggregate.by_group(_rows(queries, of), "task", _mean) for of, name in names.items()}
     tasks = queries["task"].unique()
     return {task: {name: each[task] for name, each in found.items() if task in each} for task in tasks}
 
@@ -70,7 +70,7 @@ def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
     def of_layers(its: pd.DataFrame) -> Interval:
         return statistics.student(its.pivot(index="seed", columns="layer", values=column)).of_share
 
-    return aggregate.each(layers, "task", of_layers)
+    return aggregate.by_group(layers, "task", of_layers)
 
 
 def column_differences(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:

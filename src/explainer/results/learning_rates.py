@@ -16,7 +16,7 @@ class Tried(NamedTuple):
     right: Interval | None
 
 
-def tried(settings: pd.DataFrame) -> list[Tried]:
+def accuracy_by_rate(settings: pd.DataFrame) -> list[Tried]:
     """What each rate and number of epochs gives: mean over tasks, Student's interval over seeds."""
     found = []
     for _, its in settings.groupby(["epochs", "lr"]):

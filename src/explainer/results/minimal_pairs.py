@@ -44,13 +44,13 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
 
 def by_layer(layers: pd.DataFrame, column: str) -> Interval:
     """A column of "layers" in each layer, an interval of arrays."""
-    of_layers = aggregate.along(layers, "layer", lambda its: aggregate.mean(its, column, _PAIRS))
+    of_layers = aggregate.by_number(layers, "layer", lambda its: aggregate.mean(its, column, _PAIRS))
     return Interval(*np.transpose([tuple(of) for of in of_layers.values()]))
 
 
-def answers(interventions: pd.DataFrame, column: str = "right") -> dict[str, Interval]:
+def mean_by_intervention(interventions: pd.DataFrame, column: str = "right") -> dict[str, Interval]:
     """A column of "interventions" by what is put in, mean over both directions and pairs."""
-    return aggregate.each(interventions, "intervention", lambda its: aggregate.mean(its, column, _PAIRS))
+    return aggregate.by_group(interventions, "intervention", lambda its: aggregate.mean(its, column, _PAIRS))
 
 
 _PUT_IN: Mapping[str, str] = {

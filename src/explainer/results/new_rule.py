@@ -24,7 +24,7 @@ def accuracy_by_strength(changes: pd.DataFrame, kind: str) -> dict[int, Interval
     """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
     rows = changes[changes["kind"] == kind]
     right = rows.assign(right=accuracy_by_own_rule(rows))
-    return aggregate.along(right, "strength", lambda its: aggregate.mean(its, "right", _DRAWS))
+    return aggregate.by_number(right, "strength", lambda its: aggregate.mean(its, "right", _DRAWS))
 
 
 def accuracy_by_own_rule(changes: pd.DataFrame) -> pd.Series:
@@ -75,7 +75,9 @@ def accuracy_after_parts(
     interventions: pd.DataFrame, column: str = "right", layers: str = "all"
 ) -> dict[str, Interval]:
     """A column of "interventions" by what is put in or taken out, in all layers or in a third of them."""
-    return minimal_pairs.answers(_as_pairs(interventions[interventions["layers"].isin(("all", layers))]), column)
+    return minimal_pairs.mean_by_intervention(
+        _as_pairs(interventions[interventions["layers"].isin(("all", layers))]), column
+    )
 
 
 def part_minus_random(interventions: pd.DataFrame, name: str, near: str, layers: str = "all") -> Interval:

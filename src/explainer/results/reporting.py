@@ -81,7 +81,7 @@ def sizes(queries: pd.DataFrame) -> str:
     return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
 
 
-def require_one_setting(table: pd.DataFrame) -> None:
+def require_only_seeds_differ(table: pd.DataFrame) -> None:
     """ExperimentError where settings of one task, draws of one thing for an interval, differ in more than the seed."""
     setting = [f.name for f in fields(ComparisonSetting) if f.name in table and f.name not in ("task", "seed")]
     settings = table.drop_duplicates("setting")
@@ -98,9 +98,9 @@ def sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     """Columns of the queries as a `statistics.Sample`: a group for each setting, a stratum for a task.
 
     Queries without a value are left out. Raises ExperimentError, with the note of the study, where a setting has none
-    of a column, and as `require_one_setting`.
+    of a column, and as `require_only_seeds_differ`.
     """
-    require_one_setting(queries)
+    require_only_seeds_differ(queries)
     found = [_arrays(of_setting, ("query_id", *columns)) for _, of_setting in queries.groupby("setting", sort=False)]
     settings = queries.drop_duplicates("setting")
     groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
@@ -159,7 +159,7 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
 def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
     """`similarity_interval` for each task; tasks with a setting that lacks the measure are left out."""
     known = tasks_with_measure(queries, measure)
-    return aggregate.each(known, "task", lambda its: similarity_interval(its, measure, **options))
+    return aggregate.by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
 
 
 def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
@@ -181,9 +181,9 @@ def estimates(values: Mapping) -> dict:
 def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
     """A similarity in each layer, mean over queries: (settings, layers); settings whose FT diverged are left out.
 
-    Raises ExperimentError as `require_one_setting`.
+    Raises ExperimentError as `require_only_seeds_differ`.
     """
-    require_one_setting(layers)
+    require_only_seeds_differ(layers)
     rows = layers.pivot(index="setting", columns="layer", values=measure).reindex(layers["setting"].unique())
     return rows.dropna(how="all").to_numpy()
 
@@ -199,7 +199,7 @@ def column_differences(
     queries: pd.DataFrame, a: str, b: str, statistic: Callable[..., float] = np.nanmean
 ) -> dict[str, Interval]:
     """A minus B of two columns for each task, query by query, p-values after Holm for the number of tasks."""
-    pairs = aggregate.each(queries, "task", lambda its: (sample(its, a), sample(its, b)))
+    pairs = aggregate.by_group(queries, "task", lambda its: (sample(its, a), sample(its, b)))
     return comparisons(pairs, statistic)
 
 

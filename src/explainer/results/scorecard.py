@@ -175,7 +175,7 @@ def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
     """The paper's ten claims under its protocol, by checkpoint, from the comparison that a directory has published.
 
     The tasks are the paper's six where there are any of them, else all. Empty if nothing of the comparison is there.
-    Raises ExperimentError as `verdict_scale.require_one_setting`.
+    Raises ExperimentError as `verdict_scale.require_same_setting_and_format`.
     """
     found, queries = {}, queries_of_directory(directory, grids)
     if not queries or (of_layers := _of_protocol(directory, "layers", grids)) is None:

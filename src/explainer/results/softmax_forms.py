@@ -54,7 +54,7 @@ def medians(samples: Float[np.ndarray, "prompts heads forms"]) -> list[Interval]
     return [statistics.bootstrap_interval([(prompt,) for prompt in its], np.median, n_resamples=500) for its in by_form]
 
 
-def grade(error: float) -> str:
+def error_in_words(error: float) -> str:
     """The word for a relative error, by one rule for all forms: a larger error never has a better word."""
     if error < _EXACT:
         return "exact"

@@ -14,7 +14,7 @@ _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
     """Mean over models of the mean of a measure over their rows, after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
-    return aggregate.along(known, "step", lambda its: student(its.groupby("model")[measure].mean().to_numpy(float)))
+    return aggregate.by_number(known, "step", lambda its: student(its.groupby("model")[measure].mean().to_numpy(float)))
 
 
 def own_minus_control(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:

@@ -71,7 +71,7 @@ def of_directory(
 
     A question without tables is left out. Where demonstrations add nothing that is settled, or no ceiling is settled
     above its floor, the answer has no share of the way, and its sentence says so. Of several kinds of training a new
-    rule is asked of the one of all weights. Raises ExperimentError as `verdict_scale.require_one_setting`.
+    rule is asked of the one of all weights. Raises ExperimentError as `verdict_scale.require_same_setting_and_format`.
     """
     directory = Path(directory)
 
@@ -103,13 +103,13 @@ def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame | None:
     found = found[whole & (found["layers"] == "upper third")]
     if (every := found["training"] == "all weights").any():
         found = found[every]
-    return verdict_scale.require_one_setting(found, folder)
+    return verdict_scale.require_same_setting_and_format(found, folder)
 
 
 def _told(name: str, settings: pd.DataFrame | None, *tables: pd.DataFrame | None) -> Answers:
-    """`questions` of one checkpoint, each with its sentence, and no share where nothing is learned in context."""
+    """`answer_questions` of one checkpoint, each with its sentence; no share where nothing is learned in context."""
     layers, answered, *_ = tables
-    found, gains = questions(*tables), {}
+    found, gains = answer_questions(*tables), {}
     if settings is not None:
         gains["shared_part"] = verdict_scale.gain_in_context(settings.assign(task=settings["tasks"]))
     if answered is not None:
@@ -168,7 +168,7 @@ def _said(question: str, one: Answer, layers: pd.DataFrame | None) -> str:
 # From tables.
 
 
-def questions(
+def answer_questions(
     layers: pd.DataFrame | None,
     answers: pd.DataFrame | None,
     strengths: pd.DataFrame | None,
@@ -260,8 +260,10 @@ def _answers_of_book() -> Answers:
     return {name if ":" in name else f"word pairs: {name}": one for name, one in found.items()}
 
 
-def accounts(answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame) -> dict[str, dict[str, Interval]]:
-    """How much of what a context does each account carries, of word pairs and of a new rule, between 0 and 1.
+def shares_by_mechanism(
+    answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame
+) -> dict[str, dict[str, Interval]]:
+    """How much of what a context does each mechanism carries, of word pairs and of a new rule, between 0 and 1.
 
         a vector, ten heads, put in   (its own - another task's) / (context - another task's), of right answers
         heads, taken out              (without random heads - without these) / without random heads, of right answers
@@ -285,10 +287,10 @@ def accounts(answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame) ->
     }
 
 
-def accounts_of_book() -> dict[str, dict[str, Interval]]:
-    """`accounts` of the book's tables, with the similarity of training from `questions` as the first row of each."""
+def shares_by_mechanism_of_book() -> dict[str, dict[str, Interval]]:
+    """`shares_by_mechanism` of the book's tables; the first row of each is the similarity of training."""
     similar, rules = of_book(), pd.concat(results(grid, "queries") for grid in ("rival-rules", "rival-rules-category"))
-    found = accounts(results("rival", "queries"), rules, new_rule.both_grids("rule-contexts", "answers"))
+    found = shares_by_mechanism(results("rival", "queries"), rules, new_rule.both_grids("rule-contexts", "answers"))
     like = {"word pairs": "word pairs: like training", "a new rule": "new rule: like training"}
     return {title: {"like training": similar[like[title]]} | rows for title, rows in found.items()}
 

@@ -82,7 +82,7 @@ def _swapped(pairs: pd.DataFrame, measure: str, kept: UpdateFilter, swapped: Upd
     return found
 
 
-def draws(pairs: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, int]:
+def n_complete_seeds(pairs: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, int]:
     """How many seeds have a training on each lesson of `lesson_swaps` that diverged on no task."""
     trained = {name: agreement.pairs_between(pairs, ICL, replace(training, lesson=of)) for name, of in _LESSONS.items()}
     return {name: len(agreement.by_seed(of, "sim_aou")) for name, of in trained.items() if len(of)}
@@ -296,7 +296,7 @@ def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:
     """What demonstrations add to the right answers of each checkpoint."""
     settings = published.rows_of_experiment(directory / "agreement", "settings", grid)
     reports = settings[settings["lessons"].isin(_BOUNDED) & (settings["split"] != "selection")]
-    return aggregate.each(reports, "checkpoint", gain_in_context)
+    return aggregate.by_group(reports, "checkpoint", gain_in_context)
 
 
 def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
@@ -310,7 +310,7 @@ def _agreement(folder: Path, grid: str | None) -> pd.DataFrame:
             f"{folder} has no setting with all lessons that reports; compute some: "
             f"explainer-lab agreement --splits report --publish {folder.parent}"
         )
-    return agreement.with_updates(require_one_setting(pairs, folder), changes)
+    return agreement.with_updates(require_same_setting_and_format(pairs, folder), changes)
 
 
 def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -322,7 +322,7 @@ def _whole(pairs: pd.DataFrame) -> pd.DataFrame:
 def reported(folder: Path, table: str, grid: published.Grids = None, **usual: float | str) -> pd.DataFrame | None:
     """The rows of a table whose settings report and have the usual values; None if nothing of it is published.
 
-    Raises ExperimentError as `require_one_setting`.
+    Raises ExperimentError as `require_same_setting_and_format`.
     """
     if not folder.is_dir():
         return None
@@ -330,10 +330,10 @@ def reported(folder: Path, table: str, grid: published.Grids = None, **usual: fl
     rows = rows[rows["split"] != "selection"] if "split" in rows else rows
     for name, value in usual.items():
         rows = rows[rows[name] == value]
-    return require_one_setting(rows, folder)
+    return require_same_setting_and_format(rows, folder)
 
 
-def require_one_setting(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
+def require_same_setting_and_format(rows: pd.DataFrame, folder: Path) -> pd.DataFrame:
     """The rows; ExperimentError where those of a checkpoint and a task or cue differ in more than the seed."""
     formats = rows["setting"].map(published.number_formats(published.read(folder, "runs")["runs"].to_pandas()))
     for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):

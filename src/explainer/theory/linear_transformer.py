@@ -344,7 +344,7 @@ def initialisation(
     return _layer(U.new_tensor(sigma), U)
 
 
-def gradient_flow(
+def train_by_gradient_flow(
     covariance: Float[Tensor, "d d"],
     n: float,
     initial: LinearAttention,
@@ -375,12 +375,12 @@ def gradient_flow(
     return _trajectory(states, dt * record_every * torch.arange(len(states), dtype=torch.float64), covariance, n)
 
 
-def gradient_descent(
+def train_by_gradient_descent(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
 ) -> Trajectory:
     """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length; times are rate times steps.
 
-        u <- u + rate <U, F>,   U <- U + rate u F,   F as in `gradient_flow`
+        u <- u + rate <U, F>,   U <- U + rate u F,   F as in `train_by_gradient_flow`
     Raises: DivergenceError if the rate is too long.
     """
     force, states = _force(covariance, n), [_read(initial)]
@@ -398,7 +398,7 @@ def descend_as_sgd(
 ) -> Trajectory:
     """Descend on the exact risk as `train_on_tasks` does with plain SGD: its schedule, its clipping, but no noise.
 
-        (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `gradient_flow`
+        (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `train_by_gradient_flow`
     Times are steps.
     """
     force, states = _force(covariance, n), [_read(initial)]
@@ -413,7 +413,7 @@ def descend_as_sgd(
 
 
 def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: float) -> float:
-    """Return the largest rate with which `gradient_descent` can stay at a minimum: 2 over the largest curvature."""
+    """Return the largest rate at which `train_by_gradient_descent` stays at a minimum: 2 over the largest curvature."""
     d = len(covariance)
     point = torch.cat([layer.W_PV[-1, -1:], layer.W_KQ[:-1, :-1].flatten()])
 

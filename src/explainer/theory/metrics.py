@@ -219,14 +219,14 @@ def residual(zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float) -
 
 
 @overload
-def isotropic_floor(zsl: Outputs, ft: Outputs, seed: int) -> Outputs: ...
+def ft_with_random_directions(zsl: Outputs, ft: Outputs, seed: int) -> Outputs: ...
 
 
 @overload
-def isotropic_floor(zsl: Scores, ft: Scores, seed: int) -> Scores: ...
+def ft_with_random_directions(zsl: Scores, ft: Scores, seed: int) -> Scores: ...
 
 
-def isotropic_floor(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
+def ft_with_random_directions(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
     Give it to a measure in the place of `ft`. Directions are along the last axis.
@@ -254,7 +254,7 @@ def _isotropic(
 
 
 @shaped
-def permuted_pairing(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed: int) -> Float[Tensor, "n *m"]:
+def ft_with_permuted_updates(zsl: Float[Tensor, "n *m"], ft: Float[Tensor, "n *m"], seed: int) -> Float[Tensor, "n *m"]:
     """Stand-in for FT in which each query gets the update of another, of one random cycle: h_ZSL,i + h_FT,j - h_ZSL,j.
 
     Raises: ValueError for n = 1, which has no other query.

@@ -82,19 +82,19 @@ def gradient_step_heads(
     return Heads(W_Q, W_K, W_V.expand(n_heads, -1, -1))
 
 
-def zero_shot_form(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
-    """Write own tokens: (x_t, 0, 0) for the T - 1 silent ones and (x, x, 0) for the input, the last."""
+def zero_shot_tokens(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
+    """The query's own tokens alone: (x_t, 0, 0) for the T - 1 silent ones and (x, x, 0) for the input, the last."""
     said = torch.cat([torch.zeros_like(X[:, :-1]), X[:, -1:]], 1)
     return torch.cat([X, said, X.new_zeros(*X.shape[:2], d_out)], 2)
 
 
-def demonstrations(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
+def demonstration_tokens(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
     """Write demonstrations (x_i, -eta x_i, eta y_i), of which W_V makes error signals, eta (y_i - W_0 x_i)."""
     x, y = lesson.examples[:, -1], lesson.targets
     return torch.cat([x, -rate * x, rate * y], 1)
 
 
-def in_context(D: Float[Tensor, "N D"], E: Float[Tensor, "n T D"]) -> Float[Tensor, "n NT D"]:
+def in_context_tokens(D: Float[Tensor, "N D"], E: Float[Tensor, "n T D"]) -> Float[Tensor, "n NT D"]:
     """Put the demonstrations before the own tokens of every query."""
     return torch.cat([D.expand(len(E), -1, -1), E], 1)
 
@@ -150,9 +150,9 @@ def _compare(
 ) -> _Compared:
     """Give the queries zero-shot, with the demonstrations `shown` in context, and after fine-tuning on `taught`."""
     d_out = shown.targets.shape[1]
-    D, E = demonstrations(shown, rate), zero_shot_form(queries, d_out)
-    tuned = fine_tune(heads, zero_shot_form(taught.examples, d_out), taught.targets, lr, keys=keys)
-    outputs = (attention_output(heads, E), attention_output(heads, in_context(D, E)), attention_output(tuned, E))
+    D, E = demonstration_tokens(shown, rate), zero_shot_tokens(queries, d_out)
+    tuned = fine_tune(heads, zero_shot_tokens(taught.examples, d_out), taught.targets, lr, keys=keys)
+    outputs = (attention_output(heads, E), attention_output(heads, in_context_tokens(D, E)), attention_output(tuned, E))
     return _Compared(
         *(h[:, None] for h in outputs),
         dW_icl=linear_maps(heads, D[None]).expand(len(E), -1, -1, -1),
@@ -209,8 +209,8 @@ def _measures(compared: _Compared, seed: int) -> Measures[float]:
         sim_aou_tangent_uncentred=metrics.sim_aou_tangent_uncentred(*outputs),
         sim_aou_residual=metrics.sim_aou_residual(*outputs),
         sim_aou_noise=metrics.normalised_noise_value(*outputs),
-        sim_aou_isotropic=metrics.sim_aou(zsl, icl, metrics.isotropic_floor(zsl, ft, seed)),
-        sim_aou_permuted=metrics.sim_aou(zsl, icl, metrics.permuted_pairing(zsl, ft, seed)),
+        sim_aou_isotropic=metrics.sim_aou(zsl, icl, metrics.ft_with_random_directions(zsl, ft, seed)),
+        sim_aou_permuted=metrics.sim_aou(zsl, icl, metrics.ft_with_permuted_updates(zsl, ft, seed)),
         update_cosine=metrics.update_cosines(compared.dW_icl, compared.dW_ft),
         update_cosine_ceiling=update_cosine_ceiling(compared.dW_icl, compared.own_keys),
         value_cosine=metrics.update_cosines(side_by_side.expand_as(dW_V), dW_V),

@@ -140,6 +140,14 @@ def independent_difference(a: Interval, b: Interval) -> Interval:
     return Interval(d, d - below, d + above)
 
 
+def widen_degenerate_difference(difference: Interval, a: Interval, b: Interval) -> Interval:
+    """The interval of a difference of the shares a and b; `independent_difference` where all seeds differ alike.
+
+    Student's interval over equal numbers has no width, but two seeds with few queries are often equal by chance.
+    """
+    return independent_difference(a, b) if np.isclose(difference.high, difference.low) else difference
+
+
 def accuracy(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
     """Share of queries whose label has the largest log-probability: mean_i [arg max_c s_ic = y_i]."""
     return float((log_probs.argmax(1) == labels).mean())

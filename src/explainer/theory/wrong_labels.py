@@ -42,12 +42,12 @@ def flipped(targets: Float[Tensor, "*batch N"], p: float, generator: torch.Gener
     return torch.where(wrong, -targets, targets)
 
 
-def overriding_share(rate: float) -> float:
+def critical_share(rate: float) -> float:
     """Share of wrong labels beyond which the mean turns against a right prior: p = 1 / (2 eta), inf for eta = 0."""
     return 1 / (2 * rate) if rate else float("inf")
 
 
-def agreement(learned: Float[Tensor, "*batch d"], w: Float[Tensor, " d"]) -> Float[Tensor, "*batch"]:
+def sign_agreement(learned: Float[Tensor, "*batch d"], w: Float[Tensor, " d"]) -> Float[Tensor, "*batch"]:
     """Share of new inputs x ~ N(0, I) on which both give the same sign: 1 - angle(w_hat, w) / pi.
 
     Source: the signs differ where x falls between the two hyperplanes, which is an angle out of pi.

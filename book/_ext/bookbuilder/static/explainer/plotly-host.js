@@ -38,6 +38,10 @@ const inLines = (text, n) => text.split(" ").reduce((lines, word) => {
   return lines.length && longer.length <= n ? [...lines.slice(0, -1), longer] : [...lines, word];
 }, []).join("<br>");
 
+// Names below an axis, in one line and turned where one of theirs has more letters than its place
+const upright = (names, room) => names.some((name) => name.split("<br>").some((line) => line.length > 1.3 * room / names.length))
+  ? { ticktext: names.map((name) => name.replaceAll("<br>", " ")), tickangle: 90, automargin: true, tickfont: { size: 12 } } : {};
+
 // Names of rows, titles of axes and titles of panels side by side, which a phone has no room for in one line
 function fitted(layout, width) {
   const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
@@ -48,6 +52,7 @@ function fitted(layout, width) {
   return Object.fromEntries([...(titles ? [["annotations", titles]] : []), ...axes.map(([name, axis]) => [name, {
     ...axis,
     ...(name[0] === "y" && axis.ticktext && { ticktext: axis.ticktext.map((text) => inLines(text, 18)), tickfont: { size: 12 } }),
+    ...(name[0] === "x" && axis.ticktext && upright(axis.ticktext, room)),
     ...(name[0] === "x" && columns > 1 && !axis.tickvals && { nticks: 4, tickfont: { size: 11 } }),
     ...(name[0] === "x" && axis.title?.text && { title: { ...axis.title, text: inLines(axis.title.text, room) } }),
   }])]);
