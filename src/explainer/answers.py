@@ -34,7 +34,7 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
         own, card = questions.of_directory(directory), cards.of_directory(directory)
         try:
             if (directory / "agreement").is_dir():
-                ten, told = verdict_scale.verdict(directory), verdict_scale.not_learned(directory)
+                ten, told = verdict_scale.verdict(directory), verdict_scale.sentences_not_learned(directory)
         except ResultsError as error:
             notes.append(str(error))
         if not own | ten | card:

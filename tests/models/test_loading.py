@@ -639,7 +639,6 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
         (lambda copy: (copy / "config.json").write_text("[]"), "holds no JSON object"),
         (lambda copy: edit_config(copy, architectures=[None], num_hidden_layers=4), "lacks weights"),
-        (lambda copy: edit_config(copy, architectures=7, num_hidden_layers=4), "lacks weights"),
         (lambda copy: edit_config(copy, model_type=["llama"]), r"of the family \['llama'\], which transformers"),
         (lambda copy: edit_config(copy, dtype="bf16"), "take dtype, left by a training, out of config.json"),
         (rewritten(lambda _: {"model.norm.weight": torch.ones(48).byte()}), r"holds U8 where the .* \(model\.norm"),

@@ -33,7 +33,7 @@ def test_each_rate_has_its_mean_and_none_where_a_training_diverged():
 
 def test_a_rate_that_teaches_one_label_teaches_nothing():
     its = settings(r0_1=(0.5, 0.5)).assign(zsl_accuracy=0.2)
-    tried = learning_rates.tried(its)
+    tried = learning_rates.accuracy_by_rate(its)
     assert "chosen" in learning_rates.advice(tried, tried[0], learning_rates.untaught(its))
     its = its.assign(one_label_accuracy=0.5)
     assert "teaches the task" in learning_rates.advice(tried, tried[0], learning_rates.untaught(its))

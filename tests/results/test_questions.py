@@ -57,7 +57,7 @@ def test_rows_are_shares_between_floor_and_ceiling():
 
 def test_a_vector_that_answers_less_than_none_does_carries_nothing():
     answers = queries(icl=4, vector=2, vector_foreign=1, zsl=3)
-    assert verdict.questions(None, answers, None, None)["carried by one vector"].share.estimate == -1
+    assert verdict.answer_questions(None, answers, None, None)["carried by one vector"].share.estimate == -1
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -364,8 +364,8 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
             if len(splits) == 1:
                 raise TaskError(message)
             warnings.warn(message, stacklevel=2)
-    if len(splits) == 1:
-        splits = {split: _distinct(task, pool) for split, pool in splits.items()}
+    if len(splits) == 1:  # a copy of a text would be a query that stands among its own demonstrations
+        splits = {split: tuple(_new(task, pool, set())) for split, pool in splits.items()}
     return TaskData(task, *(splits[split] for split in task.splits))
 
 
@@ -427,12 +427,8 @@ def _new(task: Task, examples: Iterable[Example], seen: set) -> list[Example]:
 
 
 def _names(task: Task, example: Example) -> tuple[str, tuple[str, str]]:
-    """What an example has in common with its copies: what is seen of its prompt, and that in any case with its answer.
-
-    With another answer, case is what the task asks for.
-    """
-    shown = _NOT_SEEN.sub("", unicodedata.normalize("NFC", task.prompt(example)))
-    text = " ".join(shown.split())
+    """What copies have in common: what is seen of a prompt, or that in any case with the answer, if case is no task."""
+    text = " ".join(_NOT_SEEN.sub("", unicodedata.normalize("NFC", task.prompt(example))).split())
     return text, (text.casefold(), example.answer)
 
 
@@ -462,11 +458,6 @@ def _examples(task: Task, rows: Iterable[Mapping[str, Any]], split: str) -> tupl
     return tuple(examples)
 
 
-def _distinct(task: Task, pool: Iterable[Example]) -> tuple[Example, ...]:
-    """A pool with each text once: another copy would make it a query that stands among its own demonstrations."""
-    return tuple(_new(task, pool, set()))
-
-
 def _contradictions(task: Task, examples: Iterable[Example], split: str) -> str:
     """What to say of texts that are answered in two ways; empty where there are none."""
     first: dict[str, tuple[int, Example]] = {}
@@ -479,8 +470,8 @@ def _contradictions(task: Task, examples: Iterable[Example], split: str) -> str:
                 f"in row {number}"
             )
     more = f", and {len(found) - 1} more rows contradict others" if found[1:] else ""
-    one = "Texts that differ in white space or in the composition of accents alone are one."
-    return f"task {task.name!r}, {split}: {found[0]}{more}; remove one of these rows. {one}" if found else ""
+    one = "remove one of these rows. Texts that differ in white space or in the composition of accents alone are one."
+    return f"task {task.name!r}, {split}: {found[0]}{more}; {one}" if found else ""
 
 
 def _example(task: Task, row: Mapping[str, Any]) -> Example:

@@ -96,10 +96,7 @@ def load(
 
 
 def canonical_checkpoint(name: str) -> str:
-    """A directory or file under one name, however its path is spelled; a name of the hub as it is.
-
-    Raises CheckpointError for one that is not UTF-8, which no library can open and no result can keep.
-    """
+    """A directory or file under one name, however it is spelled, else as it is; CheckpointError if it is not UTF-8."""
     if re.search("[\ud800-\udfff]", name):
         raise CheckpointError(f"the name {name!r} is not UTF-8; rename the directory.")
     return canonical_name(name, (STARTER,))
@@ -458,10 +455,8 @@ def _require_floats(model: PreTrainedModel, files: Iterable[Path]) -> None:
         with safe_open(path, framework="pt") as file:
             kinds = {name: file.get_slice(name).get_dtype() for name in here & set(file.keys())}
         if other := sorted(name for name, kind in kinds.items() if not re.match("B?F[0-9]", kind)):
-            raise CheckpointError(
-                f"{path} holds {kinds[other[0]]} where the model has weights ({other[0]}), and not what they are to be "
-                "multiplied by; give the repository that they were made from."
-            )
+            what = f"{kinds[other[0]]} where the model has weights ({other[0]}), and not their scale"
+            raise CheckpointError(f"{path} holds {what}; give the repository that they were made from.")
 
 
 @contextmanager

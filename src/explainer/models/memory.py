@@ -84,7 +84,7 @@ def free_bytes(device: torch.device, root: Path = Path("/")) -> int | None:
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
         available = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
+    except (OSError, StopIteration, ValueError):
         return None
     return min([available, *(limit - used for limit, used in _limits(root))])
 
@@ -143,14 +143,15 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
     Also that of the addresses of this process, by which schedulers of jobs limit its memory. Source: cgroups(7),
     /proc/self/cgroup; cgroup-v2, memory.max; cgroup-v1, memory.limit_in_bytes; getrlimit(2), RLIMIT_AS.
     """
-    with suppress(ImportError, OSError):  # Windows has neither
+    with suppress(ImportError, OSError, IndexError):  # Windows has neither
         import resource  # noqa: PLC0415
 
         pages, limit = (root / "proc/self/statm").read_text().split()[0], resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit != resource.RLIM_INFINITY:
             yield limit, int(pages) * resource.getpagesize()
     try:
-        lines = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+        found = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = [line.split(":", 2) for line in found if line.count(":") > 1]
     except OSError:
         lines = []
     of = {controllers: name for _, controllers, name in lines}

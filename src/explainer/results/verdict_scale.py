@@ -171,9 +171,9 @@ def rows_by_seed(
             for name, (floor, measured, ceiling) in names.items():
                 rows[name] = value(table, floor), value(table, measured), value(table, ceiling)
     if answered is not None:
-        for name in _PATCH:  # a patch below none is none
+        for name in _PATCH:  # a patch that gives less than none carries nothing
             floor, measured, ceiling = rows[name]
-            rows[name] = max(floor, _right(answered, "zsl"), key=pd.Series.mean), measured, ceiling
+            rows[name] = max(floor, _right(answered, "zsl"), key=lambda of: of.mean()), measured, ceiling
     return rows
 
 
@@ -263,7 +263,7 @@ def missing_rows(rows: Iterable[str]) -> dict[str, list[str]]:
     return {folder: list(names) for folder, names in of.items() if not {*names} & {*rows}}
 
 
-def not_learned(directory: str | Path) -> list[str]:
+def sentences_not_learned(directory: str | Path) -> list[str]:
     """`sentence_not_learned` of each checkpoint of `verdict` that has no share for this reason."""
     gains = _gains(Path(directory))
     return [sentence_not_learned(name, gain) for name, gain in gains.items() if not gain.low > 0]
