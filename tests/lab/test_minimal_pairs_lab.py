@@ -1,6 +1,7 @@
 """Minimal pairs of lessons: nothing differs but the answers, the floor is zero, and what is put in is what it says."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,9 +72,15 @@ def test_too_few_words_and_other_templates_are_refused(directory, checkpoint):
         minimal_pairs.draw_words(checkpoint, DATA, setting(directory, k=200))
     with pytest.raises(TaskError, match=r"n_queries = 400 words are needed, and \d+ have answers with another first"):
         minimal_pairs.draw_words(checkpoint, DATA, setting(directory, n_queries=400))
-    labels = {"past": DATA["past"], "reviews": tasks.load("reviews")}
-    with pytest.raises(TaskError, match="one template of one field"):
-        minimal_pairs.draw_words(checkpoint, labels, setting(directory, pair="past/reviews"))
+    for one, other in (
+        ({}, {"separator": "\n\n"}),
+        ({"template": "{a} {b} Is:"}, {"template": "{a} {b} Is:"}),
+        ({"labels": ("went", "gone")}, {"labels": ("went", "gone")}),
+    ):
+        changed = zip(DATA.items(), (one, other), strict=True)
+        both = {name: replace(data, task=replace(data.task, **of)) for (name, data), of in changed}
+        with pytest.raises(TaskError, match="one template of one field"):
+            minimal_pairs.draw_words(checkpoint, both, setting(directory))
 
 
 def test_the_floor_is_zero():
