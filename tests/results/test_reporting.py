@@ -155,7 +155,7 @@ def test_made_says_where_they_come_from():
         "Stored: 10 settings, seeds 0 to 9; 56 queries each; k = 19; SmolLM2-135M-Instruct, float32, x86_64, torch "
         f"2.13.0+cpu; {made.cpu_seconds:.0f} CPU seconds; computed by explainer-lab comparison (see Reproduce)."
     )
-    with pytest.raises(ExperimentError, match="no published table in .* has the given settings; publish them"):
+    with pytest.raises(ExperimentError, match=r"no published table in .* has the given settings; publish them"):
         reporting.provenance(pd.DataFrame({"setting": ["of nobody"], "checkpoint": ["model"]}))
 
 
