@@ -75,8 +75,11 @@ const drawn = new Set();
 // A legend's place is a share of the height of the plots, which the legend itself takes room from
 async function legendBelow(library, target) {
   for (let pass = 0; pass < 2; pass += 1)
-    await library.relayout(target, { "legend.y": -AXIS_ROOM / target._fullLayout._size.h });
+    await library.relayout(target, { "legend.y": -AXIS_ROOM / target._fullLayout._size.h, "legend.yanchor": "top" });
 }
+
+// Whether a legend begins where the title of the lowest axis stands
+const meets = ({ legend, _size: size }) => legend.orientation === "h" && legend.y < 0 && -legend.y * size.h < AXIS_ROOM;
 
 async function draw(div) {
   if (div.dataset.drawing) return;
@@ -89,7 +92,7 @@ async function draw(div) {
   div.append(target);
   const config = { responsive: true, displaylogo: false, displayModeBar: false };
   await library.newPlot(target, { data: figure.data, layout, frames: figure.frames ?? [], config });
-  const below = async () => { if (narrow && target._fullLayout.showlegend) await legendBelow(library, target); };
+  const below = async () => { const full = target._fullLayout; if (full.showlegend && (narrow || meets(full))) await legendBelow(library, target); };
   await below();
   if (narrow && await apart(library, target)) await below();
   div.querySelector(".xp-wait")?.remove();
