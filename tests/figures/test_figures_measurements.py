@@ -49,7 +49,7 @@ def test_a_line_and_its_points_look_alike_and_are_named_once():
     assert (first.mode, line.mode, points.mode, gpt.mode) == ("lines", "lines", "markers", "markers")
     assert [trace.showlegend for trace in (first, line, points, gpt)] == [True, False, None, None]
     assert line.line.color == points.marker.color != gpt.marker.color
-    assert line.y[1] == 0.1235 and points.x == (10,)
+    assert line.x == first.x == (1, 10) and line.y[1] == 0.1235 and points.x == (10,)
     assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
 
 
