@@ -40,7 +40,8 @@ def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] 
         return 1
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if not (full or error.filename or isinstance(error, PermissionError)):
+        no_path = error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+        if not (full or no_path or isinstance(error, PermissionError)):
             raise
         remedy = "free some space and run again to go on" if full else "give another path, or mend what is there"
         print(f"explainer: {error}; {PERMIT if isinstance(error, PermissionError) else remedy}.", file=sys.stderr)

@@ -119,7 +119,7 @@ TABLES = {
     ),
     "dots without an interval beside others": (
         dot_plot(SOME_ENDS, "share"), ["series", "share", "y", END],
-        [["s", "0.2", "a", "0.1 to 0.4"], ["s", "0.3", "b", ""], ["s", "0.4", "c", ""], ["s", "1", "d", ""]],
+        [["s", "0.2", "a", "0.1 to 0.4"], ["s", "0.3", "b", ""], ["s", "0.4", "c", ""], ["s", "1", "d", "1 to 1"]],
     ),
     "a scale": (
         curve_panels(SCALE, "rate"), ["series", "rate", "y", END],

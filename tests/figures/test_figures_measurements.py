@@ -20,7 +20,7 @@ def test_dots_stand_beside_each_other_in_their_category():
     assert layer.marker.symbol != ols.marker.symbol
     np.testing.assert_allclose(layer.error_y.array, [0.2, 0.5])
     np.testing.assert_allclose(layer.error_y.arrayminus, [0.1, 0.5])
-    assert list(ols.error_y.array) == [None]
+    assert list(ols.error_y.array) == [0]
     assert list(figure.layout.xaxis.ticktext) == ["no<br>shift", "inputs<br>x<br>2"]
 
 

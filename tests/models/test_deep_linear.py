@@ -318,8 +318,8 @@ def test_stored_errors_are_measured_again():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_layers", [2, 3])
 def test_most_starts_of_a_short_training_end_where_those_of_the_book_are_at_rest(n_layers):
-    short = _Schedule(steps=600, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
+    short = _Schedule(steps=1000, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
     resting = [run.record["test"][1] for run in deep.stored("transformer", n_layers) if run.at_rest]
-    errors = [deep._train(_Start("transformer", n_layers, seed), short).record["test"][1] for seed in range(3)]
+    errors = [deep._train(_Start("transformer", n_layers, seed), short).record["test"][1] for seed in range(5)]
     assert min(errors) > 0.75 * min(resting)
-    assert sorted(errors)[1] < 3 * max(resting), errors  # a start that is stuck has seventy times as much
+    assert sorted(errors)[2] < 1.5 * max(resting), errors

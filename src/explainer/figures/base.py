@@ -50,13 +50,14 @@ def marker_style(i: int, size: int, **more: Any) -> dict[str, Any]:
 
 
 def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
-    """Error bars to the ends of intervals: estimates, low and high ends in three arrays; None where they do not differ.
+    """Error bars to the ends of intervals: estimates, low and high ends in three arrays; None where an end is NaN.
 
-    A bar of no length would read as an interval, "0.3 to 0.3", in the table of the figure's numbers.
+    A bar of no length would read as an interval, "0.3 to 0.3", in the table of the figure's numbers. Where all draws
+    agree, it is one.
     """
     estimate, low, high = map(np.asarray, ends)
     array, arrayminus = (
-        [float(length) if wide else None for length, wide in zip(side, high > low, strict=True)]
+        [float(length) if np.isfinite(length) else None for length in side]
         for side in (high - estimate, estimate - low)
     )
     return {"array": array, "arrayminus": arrayminus, **look}

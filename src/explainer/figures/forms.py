@@ -1,5 +1,6 @@
 """The forms that most figures of results have: dots and curves with intervals."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -224,8 +225,8 @@ def ends(intervals: Iterable[Interval]) -> Ends:
 
 
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:
-    """Estimates, low and high ends, with four significant digits: (3, values)."""
-    ends = [tuple(value) if isinstance(value, Iterable) else (value,) * 3 for value in values.values()]
+    """Estimates, low and high ends, with four significant digits: (3, values); a number alone has no ends, NaN."""
+    ends = [tuple(value) if isinstance(value, Iterable) else (value, math.nan, math.nan) for value in values.values()]
     return np.array([significant_digits(each) for each in ends]).T
 
 

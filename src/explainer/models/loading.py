@@ -42,16 +42,9 @@ _HUB_SECONDS = 30
 _INDEX = "model.safetensors.index.json"
 _TEXTS = (
     *("config.json", "generation_config.json", "tokenizer.json", "tokenizer.*.json", "tokenizer_config.json"),
-    *(
-        "special_tokens_map.json",
-        "added_tokens.json",
-        "vocab.json",
-        "vocab.txt",
-        "merges.txt",
-        "dict.txt",
-        "emoji.json",
-    ),
-    *("tekken.json", "tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model"),
+    *("special_tokens_map.json", "added_tokens.json", "emoji.json", "tekken.json"),
+    *("vocab.json", "vocab.txt", "merges.txt", "dict.txt"),
+    *("tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model"),
 )
 """What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
 
