@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
+from bookbuilder.renderers import _values
 from explainer import figures
 from explainer.figures import (
     attention,
@@ -35,7 +36,11 @@ LOOKS = Path(__file__).with_name("looks.json")
 A, B, ALIKE = Interval(0.2, 0.1, 0.45), Interval(0.62, 0.5, 0.7), Interval(0.3, 0.3, 0.3)
 X = np.geomspace(0.5, 2, 12).reshape(4, 3)
 ENDS = X[0], X[0] - 0.1, X[0] + 0.2
-DOTS = {"one": {"in context": {"a": A, "b": 0.3}, "y": {"b": B}}, "two": {"y": {"a": 0.1}}, "three": {"z": {"c": A}}}
+DOTS = {
+    "one": {"in context": {"a": A, "b": 0.3}, "y": {"b": B}},
+    "two": {"y": {"a": 0.1}, "none": {}},
+    "three": {"z": {"c": A}},
+}
 FLOORS, QUOTED = {"one": {"y": {"b": 0.1}, "chance": {"a": ALIKE}}}, {"one": {"y": {"b": 0.5}, "paper": {"c": 0.4}}}
 CURVES = {"one": {"s": {1: A, 16: B}, "t": {4: ALIKE, 16: A}}, "two": {"t": {4: B}}, "three": {"s": {1: B}}}
 TIMES, GAPS = [0, 0.1, 0.4, 2.0, 9.0], pd.DataFrame(np.vstack([X, X + 1]), np.arange(1, 9) * 1e6)
@@ -91,10 +96,10 @@ DRAWN = {
 
 def told(of: Any) -> Any:
     """What Plotly is told, with six digits; of a title, that there is one, not how it is worded."""
-    if isinstance(of, dict):
+    if isinstance(of, dict) and "bdata" not in of:
         return {key: bool(one["text"]) if key == "title" else told(one) for key, one in of.items() if key != "template"}
-    if isinstance(of, np.ndarray | list | tuple):
-        return [told(one) for one in of]
+    if isinstance(of, np.ndarray | list | tuple | dict):
+        return [told(one) for one in _values(of)]
     return float(f"{of:.6g}") if isinstance(of, float | np.floating) else int(of) if isinstance(of, np.integer) else of
 
 

@@ -146,6 +146,8 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
     assert "a time that is unknown, because the model is not here" in of_training
     page = (tmp_path / "verdict.html").read_text("utf-8")
     assert all(html.escape(line) in page for line in told)
+    claims = scorecard.of_book()[BOOK].claims
+    assert all(f"<tr><td>{html.escape(claim)}</td>" in page for claim in claims)
 
 
 def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
