@@ -1,6 +1,7 @@
 """A rule that nobody could know: what differs between two rules, what a head votes, what is put in and taken out."""
 
 import math
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -88,8 +89,12 @@ def test_shuffled_labels_say_nothing():
 
 
 def test_too_many_words_of_a_category_are_refused():
-    with pytest.raises(ExperimentError, match=r"14 words of each of four categories are needed, which have \d+"):
+    with pytest.raises(ExperimentError, match=r"14 words of each of four categories are needed, which have \d+") as few:
         cued_words.draw_sets("category", 0, 24, 8)
+    most = int(re.search(r"which have (\d+)", str(few.value))[1])
+    assert len(cued_words.draw("category", 0, 4 * most)) == 4 * most
+    with pytest.raises(ExperimentError):
+        cued_words.draw("category", 0, 4 * (most + 1))
 
 
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
@@ -136,11 +141,12 @@ def test_labels_that_no_token_tells_apart_leave_out_interventions_alone(director
     assert "no one token" in found["settings"]["note"]
 
 
-def test_contexts_of_all_lengths_are_asked(of_contexts, rules):
+def test_contexts_of_all_lengths_are_asked(of_contexts, tables, rules):
     found = {(r["kind"], r["strength"], r["lesson"], r["words"]) for r in rows(of_contexts["changes"])}
     lengths = {("ICL", n, *lesson) for n in (1, 2, K) for lesson in LESSONS} | {("ICL", 2 * K, r, 0) for r in "AB"}
     reordered = {("ICL reordered", K, *lesson) for lesson in LESSONS}
     assert found == lengths | reordered | {("ZSL", 0, None, None), ("ICL shuffled", K, "A", 0)}
+    assert {row["strength"] for row in rows(tables["changes"], kind="ICL")} == {K}, "beside a training whole ones only"
     both = rules.demonstrations(Lesson("B", 0)) + rules.demonstrations(Lesson("B", 1))
     answers = rules.see(rules.checkpoint, rules.context(both))[1]
     (row,) = rows(of_contexts["changes"], kind="ICL", strength=2 * K, lesson="B")

@@ -53,7 +53,7 @@ def test_tokens_to_reach_a_loss():
     reached = [language_models._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
     assert reached == pytest.approx([10, 10, 15, 25, 30])
     assert math.isnan(language_models._tokens_to_reach(curve, 1.9))
-    again = pd.Series([5.0, 3.0, 6.0, 2.0], [10, 20, 30, 40])
+    again = pd.Series([5.0, 3.0, 6.0, 6.0, 6.0, 2.0], range(10, 70, 10))
     assert language_models._tokens_to_reach(again, 4.0) == 15, "where it first is there"
 
 
