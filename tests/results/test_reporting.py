@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from explainer.errors import ExperimentError
-from explainer.results import reporting
+from explainer.results import published, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -153,10 +153,18 @@ def test_made_says_where_they_come_from():
     made = reporting.provenance(results("cb", "queries", control="none", seed=0), results("cb", control="none"))
     assert str(made) == (
         "Stored: 10 settings, seeds 0 to 9; 56 queries each; k = 19; SmolLM2-135M-Instruct, float32, x86_64, torch "
-        f"2.13.0+cpu; {made.cpu_seconds:.0f} CPU seconds; computed by explainer-lab comparison (see Reproduce)."
+        f"2.13.0+cpu; {made.cpu_seconds:.0f} CPU seconds; computed by explainer-lab comparison, grid cb "
+        "(see Reproduce)."
     )
     with pytest.raises(ExperimentError, match=r"no published table in .* has the given settings; publish them"):
         reporting.provenance(pd.DataFrame({"setting": ["of nobody"], "checkpoint": ["model"]}))
+
+
+def test_the_named_grids_are_those_with_most_of_the_settings_and_least_else():
+    cb, pairs, rates, controls = (set(results(name)["setting"]) for name in ("cb", "word-pairs", "rates", "controls"))
+    assert published.grids_with("comparison", cb | pairs) == ["word-pairs", "cb"]
+    assert published.grids_with("comparison", rates & controls) == ["rates"], "it has fewer others than controls"
+    assert published.grids_with("comparison", ["of nobody"]) == []
 
 
 def test_rows_of_layers_are_means_over_queries():
