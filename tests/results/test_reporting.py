@@ -58,7 +58,7 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
     with pytest.raises(ExperimentError, match=message):
         reporting.prediction_interval(mixed, "icl")
     with pytest.raises(ExperimentError, match=message):
-        reporting.layer_rows(mixed.assign(layer=0), "x")
+        reporting.settings_by_layer(mixed.assign(layer=0), "x")
     two_tasks = pd.concat([one, one.assign(setting="b", task="other", k=22)])
     assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
 
@@ -169,7 +169,7 @@ def test_the_named_grids_are_those_with_most_of_the_settings_and_least_else():
 
 def test_rows_of_layers_are_means_over_queries():
     layers, queries = (results("cb", table, control="none") for table in ("layers", "queries"))
-    rows = reporting.layer_rows(layers, "sim_aou")
+    rows = reporting.settings_by_layer(layers, "sim_aou")
     assert rows.shape == (queries["setting"].nunique(), 30)
     np.testing.assert_allclose(rows.mean(1), queries.groupby("setting", sort=False)["sim_aou"].mean(), atol=2e-4)
 

@@ -183,7 +183,7 @@ def estimates(values: Mapping) -> dict:
     return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
-def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
+def settings_by_layer(layers: pd.DataFrame, measure: str) -> np.ndarray:
     """A similarity in each layer, mean over queries: (settings, layers); settings whose FT diverged are left out.
 
     Raises ExperimentError as `require_only_seeds_differ`.
