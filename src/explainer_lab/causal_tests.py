@@ -201,7 +201,7 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     own = _ask(shared.checkpoint, shared.own, shared.own, selection, setting)
     queries = tasks.queries(shared.foreign, setting.n_selection, setting.seed)
     foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, setting)
-    found = own.by_layer(on_checkpoint.mean_of_others(own.stream_change))
+    found = own.by_layer(on_checkpoint.leave_one_out_mean(own.stream_change))
     best = on_checkpoint.best_layer(found)
     vectors = {"": own.stream_change.mean(0)[best], "_foreign": foreign.stream_change.mean(0)[best]}
     generator = setting.generator(2, setting.task)
@@ -228,7 +228,7 @@ def _test_steps(shared: _Shared) -> None:
     shared.changes["descent"] = _effect(shared, descended) * shared.setting.rate
     for of, change in shared.changes.items():
         fits = {kind: projections.cross_fitted(change, effect) for kind, effect in effects.items()} | {
-            "mean": _mean_of_others(change)
+            "mean": _mean_of_other_half(change)
         }
         for kind, fitted in fits.items():
             shared.layers[f"r2_{of}_{kind}"] = projections.sums_of_squares(change, fitted).explained
@@ -279,7 +279,7 @@ def _effect(shared: _Shared, step: FineTuned) -> Float[Tensor, "n layers d"]:
         return (shared.asked.without.run().attention - shared.asked.zsl.attention) / step.lr
 
 
-def _mean_of_others(change: Float[Tensor, "n layers d"]) -> Tensor:
+def _mean_of_other_half(change: Float[Tensor, "n layers d"]) -> Tensor:
     fitted = torch.empty_like(change)
     for fit, look in projections.cross_fitting_halves(len(change)):
         fitted[look] = change[fit].mean(0)

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explainer.models import loading
-from explainer.theory.optimisation import descend, warmed_up_cosine
+from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer_lab import regression_words
 from explainer_lab.training import BETAS
 
@@ -78,7 +78,7 @@ def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int
         logits = model(ids[:, :-1], use_cache=False).logits
         loss = cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
         lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        descend(model.parameters(), optimizer, loss, lr, step)
+        clipped_step(model.parameters(), optimizer, loss, lr, step)
         if (step + 1) % EVERY == 0:
             yield step + 1, model
 

@@ -37,11 +37,11 @@ _ROUNDED = "capitals"
 
 def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float, split: str = "all") -> float:
     """What the most frequent label of a split would get of queries from it; `zero_shot` where answers are free."""
-    labels = tasks.labels_of(data.task, queries)
+    labels = tasks.example_labels(data.task, queries)
     if labels is None:
         return zero_shot
     pool = [example for example in data.test if in_split(example, split)]
-    return labels.count(statistics.mode(tasks.labels_of(data.task, pool) or labels)) / len(labels)
+    return labels.count(statistics.mode(tasks.example_labels(data.task, pool) or labels)) / len(labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,7 +339,7 @@ class PairedPasses:
         ]
 
 
-def mean_of_others(change: Float[Tensor, "n layers d"]) -> Float[Tensor, "n layers d"]:
+def leave_one_out_mean(change: Float[Tensor, "n layers d"]) -> Float[Tensor, "n layers d"]:
     """For each query the mean change of all others."""
     return (change.sum(0) - change) / (len(change) - 1)
 

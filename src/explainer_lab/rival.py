@@ -275,7 +275,7 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind."""
     selected = rival.selected
     changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
-    layers = {"vector": selected[""].by_layer(on_checkpoint.mean_of_others(selected[""].stream_change))}
+    layers = {"vector": selected[""].by_layer(on_checkpoint.leave_one_out_mean(selected[""].stream_change))}
     at = on_checkpoint.best_layer(layers["vector"])
     put_in: _PutIn = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
     generator = rival.setting.generator(8, rival.setting.task)

@@ -34,7 +34,7 @@ from explainer.models import momentum_attention, onednn
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.results.language_models import CURVE_WINDOWS
 from explainer.theory import momentum
-from explainer.theory.optimisation import descend
+from explainer.theory.optimisation import clipped_step
 from explainer_lab import corpora, lm_probes
 from explainer_lab.corpora import Tokens
 
@@ -289,7 +289,7 @@ class _Descent:
         with onednn.use_onednn():
             logits = model(windows[:, :-1]).logits
         loss = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
-        return descend(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)
+        return clipped_step(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)
 
     def step(self, model: nn.Module, optimiser: Optimizer, bar: tqdm) -> None:
         """One step of the trunk, whose rate does not fall before the end of the largest budget."""

@@ -169,7 +169,7 @@ def test_rates_are_not_fitted_to_the_queries_that_they_are_judged_on():
     same = projections.combine(effects, projections.least_squares_rates(effects, change))
     assert projections.sums_of_squares(change, same).explained > 0.02
     assert projections.sums_of_squares(change, projections.cross_fitted(change, effects)).explained < 0
-    assert torch.equal(causal_tests._mean_of_others(change)[0], change[1::2].mean(0))
+    assert torch.equal(causal_tests._mean_of_other_half(change)[0], change[1::2].mean(0))
 
 
 def test_where_ft_diverges_only_what_needs_it_is_missing(directory, checkpoint):

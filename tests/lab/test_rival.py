@@ -119,7 +119,7 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
         logits = found.asked.without.run(interventions.with_added_to_stream(found.layers[layer], vector)).logits
         assert log_probs(tables, f"vector{name}") == pytest.approx(of(found, logits), abs=1e-3), name
     others = torch.stack([torch.cat([change[:i], change[i + 1 :]]).mean(0) for i in range(M)])
-    torch.testing.assert_close(on_checkpoint.mean_of_others(change), others)
+    torch.testing.assert_close(on_checkpoint.leave_one_out_mean(change), others)
 
 
 def test_induction_heads_are_found_as_for_the_circuits(tables, found, checkpoint):

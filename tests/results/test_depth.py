@@ -69,6 +69,6 @@ def test_two_positions_or_two_grids_of_a_task_are_no_more_seeds():
     with pytest.raises(ExperimentError, match=r"settings of sst2 differ in position: prompt, first-label"):
         depth.by_task("none", ["position"])
     one = depth.by_task("none", ["position"], position="first-label")
-    assert {len(reporting.layer_rows(each, "sim_aou")) for each in one.values()} == {5}
+    assert {len(reporting.settings_by_layer(each, "sim_aou")) for each in one.values()} == {5}
     with pytest.raises(ExperimentError, match="settings of sst2 differ in n_queries: 150, 60"):
         depth.by_task("none", ["classification", "controls"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from explainer.errors import ExperimentError
-from explainer.results import language_models, reporting
+from explainer.results import language_models, published, reporting
 from explainer.theory import statistics
 
 
@@ -153,7 +153,7 @@ def test_training_losses_are_means_over_stretches():
 
 
 def test_made_names_seeds_and_time_and_counts_a_run_once():
-    provenance = {"device": "cpu x", "threads": 1, "torch": "2.0", "cpu_seconds": [12.0]}
-    two = runs(provenance, seeds=(4, 1))
-    expected = "Stored: 2 runs, seeds 1, 4; cpu x, 1 thread, torch 2.0; 24 CPU seconds"
+    two = published.results("plain", "runs").iloc[[3, 1]]
+    seconds = f"{two['cpu_seconds'].sum():.0f} CPU seconds; computed by explainer-lab language-models, grid plain"
+    expected = f"Stored: 2 runs, seeds 1, 3; x86_64, 1 thread, torch 2.13.0+cpu; {seconds} (see Reproduce)."
     assert str(reporting.provenance(two, two[:1])) == expected

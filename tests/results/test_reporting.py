@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from explainer.errors import ExperimentError
-from explainer.results import reporting
+from explainer.results import published, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -58,7 +58,7 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
     with pytest.raises(ExperimentError, match=message):
         reporting.prediction_interval(mixed, "icl")
     with pytest.raises(ExperimentError, match=message):
-        reporting.layer_rows(mixed.assign(layer=0), "x")
+        reporting.settings_by_layer(mixed.assign(layer=0), "x")
     two_tasks = pd.concat([one, one.assign(setting="b", task="other", k=22)])
     assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
 
@@ -153,15 +153,23 @@ def test_made_says_where_they_come_from():
     made = reporting.provenance(results("cb", "queries", control="none", seed=0), results("cb", control="none"))
     assert str(made) == (
         "Stored: 10 settings, seeds 0 to 9; 56 queries each; k = 19; SmolLM2-135M-Instruct, float32, x86_64, torch "
-        f"2.13.0+cpu; {made.cpu_seconds:.0f} CPU seconds; computed by explainer-lab comparison (see Reproduce)."
+        f"2.13.0+cpu; {made.cpu_seconds:.0f} CPU seconds; computed by explainer-lab comparison, grid cb "
+        "(see Reproduce)."
     )
     with pytest.raises(ExperimentError, match=r"no published table in .* has the given settings; publish them"):
         reporting.provenance(pd.DataFrame({"setting": ["of nobody"], "checkpoint": ["model"]}))
 
 
+def test_the_named_grids_are_those_with_most_of_the_settings_and_least_else():
+    cb, pairs, rates, controls = (set(results(name)["setting"]) for name in ("cb", "word-pairs", "rates", "controls"))
+    assert published.grids_with("comparison", cb | pairs) == ["word-pairs", "cb"]
+    assert published.grids_with("comparison", rates & controls) == ["rates"], "it has fewer others than controls"
+    assert published.grids_with("comparison", ["of nobody"]) == []
+
+
 def test_rows_of_layers_are_means_over_queries():
     layers, queries = (results("cb", table, control="none") for table in ("layers", "queries"))
-    rows = reporting.layer_rows(layers, "sim_aou")
+    rows = reporting.settings_by_layer(layers, "sim_aou")
     assert rows.shape == (queries["setting"].nunique(), 30)
     np.testing.assert_allclose(rows.mean(1), queries.groupby("setting", sort=False)["sim_aou"].mean(), atol=2e-4)
 

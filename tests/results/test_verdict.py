@@ -88,7 +88,7 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
 
 def test_a_model_that_names_one_label_in_context_learns_nothing(tmp_path):
     for name in ("shared_part", "agreement", "rival"):
-        publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=settings["icl_accuracy"] - 0.01))
+        publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=0.9 * settings["icl_accuracy"]))
     assert all(math.isfinite(one.share.low) for one in questions.of_directory(tmp_path)[OWN].values())
     for name in ("shared_part", "agreement", "rival"):
         shutil.rmtree(tmp_path / name)
@@ -97,6 +97,14 @@ def test_a_model_that_names_one_label_in_context_learns_nothing(tmp_path):
         assert "That it learns in context is not settled" in one.sentence and math.isnan(one.share.low)
     (ten,) = verdict_scale.verdict(tmp_path).values()
     assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
+
+
+def test_seeds_that_gain_alike_settle_no_more_than_their_queries_do():
+    """Two seeds with 24 queries: 9 against 5 right is not settled, 19 against 5 is; of 240 queries 90 against 50 is."""
+    rows = pd.DataFrame({"task": "pairs", "seed": [0, 1], "n_queries": 24, "zsl_accuracy": 5 / 24})
+    few, many = (verdict_scale.gain_in_context(rows.assign(icl_accuracy=right / 24)) for right in (9, 19))
+    assert few.estimate == pytest.approx(4 / 24) and few.low < 0 < many.low
+    assert verdict_scale.gain_in_context(rows.assign(icl_accuracy=9 / 24, n_queries=240)).low > 0
 
 
 def test_who_published_the_agreement_alone_is_told_that_nothing_is_learned(tmp_path):

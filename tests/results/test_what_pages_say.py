@@ -138,7 +138,7 @@ def test_the_cost_of_other_examples_is_that_of_the_verdict():
     """Chapter 11 says of the upper third what the second row of the verdict measures, and what descent would cost."""
     row = next(one for name, one in verdict.three_of_book().items() if "examples" in name)
     said = sentence("minimal_pairs", "In the upper third of the layers, which the verdict takes")
-    assert f"the yardstick is {row.ceiling.estimate:.2f}, and the loss is 0.000" in said
+    assert f"the yardstick is {row.ceiling.estimate:.2f}, and the fall is 0.000" in said
     assert {f"{abs(end):.3f}" for end in (row.measured.low, row.measured.high)} <= numbers(said.replace("−", ""))
     assert f"{row.measured.estimate:.3f}" == "0.000"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from explainer.errors import DivergenceError
 from explainer.theory import linear_transformer as lt
-from explainer.theory.optimisation import descend
+from explainer.theory.optimisation import clipped_step
 from explainer.theory.regression import (
     NONLINEARITIES,
     draw_prompts,
@@ -426,12 +426,12 @@ def test_one_finite_step_is_the_gradient_of_the_loss():
 
 
 def test_steps_as_sgd_takes_them_have_its_schedule_and_its_clipping():
-    """Against PyTorch's SGD on the exact risk, through `descend`, which clips: long gradients at first, then short."""
+    """Against PyTorch's SGD on the exact risk, by `clipped_step`: long gradients at first, then short."""
     W = [INITIAL.W_PV[-1, -1].clone().requires_grad_(), INITIAL.W_KQ[:D, :D].clone().requires_grad_()]
     optimiser, steps = torch.optim.SGD(W, lr=0.02), 60
     for step in range(steps):
         risk = lt.population_risk(W[0] * W[1].T, COVARIANCE, N)
-        descend(W, optimiser, risk, 0.02 * lt._rate_share(step / steps), step)
+        clipped_step(W, optimiser, risk, 0.02 * lt._rate_share(step / steps), step)
     run = lt.descend_as_sgd(COVARIANCE, N, INITIAL, rate=0.02, steps=steps)
     close(run.u[-1], W[0].detach(), 1e-4)  # PyTorch clips to 1 / (1 + 1e-6)
     close(run.U[-1], W[1].detach(), 1e-4)

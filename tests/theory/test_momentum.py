@@ -72,7 +72,7 @@ def test_every_average_is_its_definition(name, eta):
 def test_lag_weights_and_decoding_are_the_last_row_of_the_average(name, T):
     value = randn(2, 3, T, 4)
     last = momentum.AVERAGES[name](value, 0.9)[..., -1:, :]
-    close(momentum.decode(value, 0.9, name), last)
+    close(momentum.newest_average(value, 0.9, name), last)
     weights = momentum.LAG_WEIGHTS[name](0.9, T - 1)
     assert weights.shape == (T - 1,) and weights.dtype == torch.float64
     assert set(momentum.LAG_WEIGHTS) == set(momentum.AVERAGES)
@@ -138,7 +138,7 @@ def test_low_precision_costs_one_rounding_of_the_result(eta, dtype, tolerance):
     exact = momentum.ema(value.double(), eta)
     for found, expected in (
         (momentum.ema(value, eta), exact),
-        (momentum.decode(value, eta), exact[-1:]),
+        (momentum.newest_average(value, eta), exact[-1:]),
     ):
         assert found.dtype == dtype
         assert duality.relative_error(found.double(), expected) < 2 * tolerance
@@ -147,10 +147,10 @@ def test_low_precision_costs_one_rounding_of_the_result(eta, dtype, tolerance):
 @each_average
 def test_autocast_changes_nothing(name):
     value = randn(2, 100, 4).float()
-    average, last = momentum.AVERAGES[name](value, 0.999), momentum.decode(value, 0.999, name)
+    average, last = momentum.AVERAGES[name](value, 0.999), momentum.newest_average(value, 0.999, name)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(momentum.AVERAGES[name](value, 0.999), average)
-        assert torch.equal(momentum.decode(value, 0.999, name), last)
+        assert torch.equal(momentum.newest_average(value, 0.999, name), last)
 
 
 # Attention.
@@ -241,7 +241,7 @@ def test_a_decay_outside_its_range_is_refused(eta):
         lambda eta: momentum.decaying_bias(value, eta),
         lambda eta: momentum.normalised_ema(value, eta),
         lambda eta: momentum.permuted_ema(value, eta),
-        lambda eta: momentum.decode(value, eta),
+        lambda eta: momentum.newest_average(value, eta),
         lambda eta: momentum.momentum_attention(value, value, value, eta),
     ):
         with pytest.raises(ValueError, match=r"outside \[0, 1\)"):

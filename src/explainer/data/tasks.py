@@ -386,7 +386,7 @@ def examples_of_words(data: TaskData, *words: str) -> list[Example]:
     return [known[word] for word in words]
 
 
-def labels_of(task: Task, examples: Sequence[Example]) -> list[int] | None:
+def example_labels(task: Task, examples: Sequence[Example]) -> list[int] | None:
     """The labels of examples, or None where answers are free; TaskError for an example of a task that lacks its own."""
     if task.labels is None:
         return None

@@ -22,7 +22,7 @@ from explainer.data.associative_recall import Sequences
 from explainer.errors import ExperimentError
 from explainer.theory import fast_weights
 from explainer.theory.momentum import momentum_attention
-from explainer.theory.optimisation import descend, warmed_up_cosine
+from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 
 _ETA = 0.5
 """Decay of the average in `momentum-attention`, and the momentum of `delta-half`, which no training can switch off."""
@@ -250,7 +250,7 @@ def train(setting: FastWeightSetting, n_keys: Sequence[int], *, progress: bool =
         sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
         loss = cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
         lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        losses.append(descend(model.parameters(), optimiser, loss, lr, step))
+        losses.append(clipped_step(model.parameters(), optimiser, loss, lr, step))
         if step + 1 in looked_at:
             yield Snapshot(step + 1, model, losses)
             losses = []

@@ -29,7 +29,7 @@ from explainer.data.files import rounded
 from explainer.errors import CheckpointError, ShapeError
 from explainer.models import stored_weights as files
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma
-from explainer.theory.optimisation import descend, warmed_up_cosine
+from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer.theory.regression import Prompts, draw_prompts, random_covariances, squared_errors
 from explainer.theory.statistics import Interval, ratio_interval
 from explainer.theory.task_diversity import draw_pool, pool_prompts
@@ -237,7 +237,7 @@ def train(
         prompts = setting.prompts(setting.batch, generator)
         loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
         lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        losses.append(descend(model.parameters(), optimizer, loss, lr, step))
+        losses.append(clipped_step(model.parameters(), optimizer, loss, lr, step))
         if len(losses) % LOSS_WINDOW == 0:
             bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
     return TrainedGPT(model.eval(), _means(losses), time.process_time() - start)

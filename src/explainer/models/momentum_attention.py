@@ -153,7 +153,9 @@ def _attend_with_momentum(
         raise ValueError("padding on the left shifts the positions that 'permuted' is drawn for; pad on the right.")
     heads = momentum.zero_masked_values(value, attention_mask, T_q).transpose(1, 2)
     values = heads.flatten(2)
-    past = momentum.decode(values, eta, average) if T_q == 1 else momentum.AVERAGES[average](values, eta)[:, -T_q:]
+    past = (
+        momentum.newest_average(values, eta, average) if T_q == 1 else momentum.AVERAGES[average](values, eta)[:, -T_q:]
+    )
     past = past.unflatten(2, heads.shape[2:])
     return attention + past.repeat_interleave(query.shape[1] // value.shape[1], 2), None
 

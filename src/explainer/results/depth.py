@@ -1,7 +1,7 @@
 """Similarities along the depth of a model: do they rise towards the top, and in which layers are they there at all?
 
-Rows are values in the layers, (seeds, layers), layer 0 next to the input, as `reporting.layer_rows` gives them. All
-intervals are Student's over seeds; where seeds share many queries they are too narrow.
+Rows are values in the layers, (seeds, layers), layer 0 next to the input, as `reporting.settings_by_layer` gives them.
+All intervals are Student's over seeds; where seeds share many queries they are too narrow.
 """
 
 from collections.abc import Mapping, Sequence

@@ -128,6 +128,16 @@ def runs(settings: Iterable[str]) -> tuple[str, pd.DataFrame]:
     raise ExperimentError(f"no published table in {published_directory()} has the given settings; publish them.")
 
 
+def grids_with(name: str, settings: Iterable[str]) -> list[str]:
+    """Few grids of a folder that have all of these settings: each the one with most that are left, and least else."""
+    grids = read(published_directory() / name, "grids")["grids"].to_pandas()
+    members, left, found = grids.groupby("grid", sort=False)["setting"].agg(set).to_dict(), set(settings), []
+    while having := [grid for grid, its in members.items() if its & left]:
+        found.append(max(having, key=lambda grid: (len(members[grid] & left), -len(members[grid]))))
+        left -= members[found[-1]]
+    return found
+
+
 def number_formats(runs: pd.DataFrame) -> dict[str, str]:
     """The number format by setting; an identity may leave out float32."""
     identities = map(json.loads, runs["identity"])

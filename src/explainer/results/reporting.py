@@ -7,7 +7,7 @@ tasks, which are never resampled.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,10 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where published results come from; `str` says it as pages show it. Trainings have no `checkpoint` and its kin."""
+    """Where published results come from; `str` says it as pages show it. Trainings have no `checkpoint` and its kin.
+
+    `grids` are the fewest named lists of settings that have all of them, in the file of grids of the `command`.
+    """
 
     n: int
     seeds: Sequence[int]
@@ -31,23 +34,25 @@ class Provenance:
     threads: int
     torch: str
     cpu_seconds: float
+    command: str
+    grids: Sequence[str]
     checkpoint: str = ""
     formats: Sequence[str] = ()
     n_queries: Sequence[int] = ()
     k: Sequence[int] = ()
-    command: str = ""
 
     @property
     def details(self) -> str:
         """What stands behind the word Stored."""
         spent = f"torch {self.torch}; {self.cpu_seconds:.0f} CPU seconds"
+        grids = f"grid{'s' * (len(self.grids) > 1)} {', '.join(self.grids)}"
+        computed = f"{spent}; computed by {self.command}, {grids} (see Reproduce)."
         if not self.checkpoint:
             seeds = ", ".join(map(str, self.seeds))
-            return f"{self.n} runs, seeds {seeds}; {self.device}, {self.threads} thread, {spent}"
+            return f"{self.n} runs, seeds {seeds}; {self.device}, {self.threads} thread, {computed}"
         return (
             f"{self.n} settings, seeds {_range(self.seeds, ', ')}; {_range(self.n_queries)} queries each; "
-            f"k = {_range(self.k)}; {self.checkpoint}, {' and '.join(self.formats)}, {self.device}, {spent}; "
-            f"computed by {self.command} (see Reproduce)."
+            f"k = {_range(self.k)}; {self.checkpoint}, {' and '.join(self.formats)}, {self.device}, {computed}"
         )
 
     def __str__(self) -> str:
@@ -57,14 +62,14 @@ class Provenance:
 
 def provenance(*frames: pd.DataFrame) -> Provenance:
     """Where published results come from: those of one experiment on checkpoints by settings, trainings by "runs"."""
-    settings = runs = pd.concat(frames).drop_duplicates("setting")
-    of_checkpoint = {}
+    settings = pd.concat(frames).drop_duplicates("setting")
+    (name, runs), of_checkpoint = published.runs(settings["setting"]), {}
     if "checkpoint" in settings:
-        name, runs = published.runs(settings["setting"])
-        of_checkpoint = {"command": published.COMMANDS[name], "checkpoint": settings["checkpoint"].iloc[0]}
+        of_checkpoint = {"checkpoint": settings["checkpoint"].iloc[0]}
         of_checkpoint |= {"formats": sorted(set(published.number_formats(runs).values()))}
         of_checkpoint |= {column: sorted(set(settings[column])) for column in ("n_queries", "k")}
-    made = {name: runs[name].iloc[0] for name in ("device", "threads", "torch")}
+    made: dict[str, Any] = {name: runs[name].iloc[0] for name in ("device", "threads", "torch")}
+    made |= {"command": published.COMMANDS[name], "grids": published.grids_with(name, settings["setting"])}
     made |= {"seeds": sorted(set(settings["seed"])), "cpu_seconds": runs["cpu_seconds"].sum()}
     return Provenance(n=len(settings), **made, **of_checkpoint)
 
@@ -178,7 +183,7 @@ def estimates(values: Mapping) -> dict:
     return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
-def layer_rows(layers: pd.DataFrame, measure: str) -> np.ndarray:
+def settings_by_layer(layers: pd.DataFrame, measure: str) -> np.ndarray:
     """A similarity in each layer, mean over queries: (settings, layers); settings whose FT diverged are left out.
 
     Raises ExperimentError as `require_only_seeds_differ`.

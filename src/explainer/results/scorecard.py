@@ -303,7 +303,7 @@ def _repairs(queries: pd.DataFrame) -> Entry:
 
 def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, of: str = "") -> Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
-    rises = {task: depth.rank_trend(reporting.layer_rows(its, measure)) for task, its in of_layers.items()}
+    rises = {task: depth.rank_trend(reporting.settings_by_layer(its, measure)) for task, its in of_layers.items()}
     mean = np.mean([each.estimate for each in rises.values()])
     return _entry(depth.settled_signs(rises), f"{of} rank correlation {mean:+.2f}".lstrip())
 

@@ -135,9 +135,8 @@ def _gain(answered: pd.DataFrame) -> Interval:
     right = answered.assign(right=right.fillna(answered["correct"]))
     of_settings = right.groupby(["seed", "task", "intervention"])["right"].mean().unstack()
     rows = of_settings[["icl", "zsl"]].add_suffix("_accuracy").reset_index()
-    if "one_label_accuracy" in answered:
-        rows = rows.merge(answered[["seed", "task", "one_label_accuracy"]].drop_duplicates())
-    return verdict_scale.gain_in_context(rows)
+    of_setting = ["seed", "task", "n_queries", "one_label_accuracy"]
+    return verdict_scale.gain_in_context(rows.merge(answered.filter(of_setting).drop_duplicates()))
 
 
 def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:

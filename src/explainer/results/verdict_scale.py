@@ -282,14 +282,19 @@ def sentence_not_learned(checkpoint: str, gain: Interval) -> str:
 def gain_in_context(rows: pd.DataFrame) -> Interval:
     """What demonstrations add to right answers without them, or to those of one label, whichever are more in a task.
 
-    Columns task, seed, icl_accuracy, zsl_accuracy and, where answers are labels, one_label_accuracy.
+    Columns task, seed, n_queries, icl_accuracy, zsl_accuracy and, where answers are labels, one_label_accuracy. Where
+    all seeds gain alike the interval is that of so many queries of each task (`statistics.independent_difference`).
     """
     without = rows["zsl_accuracy"]
     if "one_label_accuracy" in rows:
         one = rows["one_label_accuracy"].fillna(without)
         means = pd.DataFrame({"one": one, "without": without}).groupby(rows["task"]).transform("mean")
         without = one.where(means["one"] > means["without"], without)
-    return agreement.over_tasks(rows.assign(gain=rows["icl_accuracy"] - without), "gain")
+    rows = rows.assign(without=without, gain=rows["icl_accuracy"] - without)
+    n_queries = int(rows.groupby("task")["n_queries"].max().sum())
+    gain, *shares = (agreement.over_tasks(rows, name) for name in ("gain", "icl_accuracy", "without"))
+    after, before = (statistics.binomial_interval(share.estimate, n_queries) for share in shares)
+    return statistics.widen_degenerate_difference(gain, after, before)
 
 
 def _gains(directory: Path, grid: str | None = None) -> dict[str, Interval]:

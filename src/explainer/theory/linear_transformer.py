@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import DivergenceError
-from explainer.theory.optimisation import LARGEST_GRADIENT, descend, require_finite
+from explainer.theory.optimisation import LARGEST_GRADIENT, clipped_step, require_finite
 from explainer.theory.regression import Label, Prompts, draw_prompts, squared_errors
 
 _Draw = Callable[[torch.Generator], Prompts]
@@ -535,7 +535,7 @@ def descend_on_prompts(
         yield loss.item()
         if step < steps:
             # A polynomial of high degree in Gaussians: single batches have enormous gradients, which are clipped.
-            descend(parameters, optimiser, loss, largest_rate * _rate_share(step / steps), step)
+            clipped_step(parameters, optimiser, loss, largest_rate * _rate_share(step / steps), step)
 
 
 def _rate_share(progress: float) -> float:

@@ -165,7 +165,9 @@ LAG_WEIGHTS: Mapping[str, _LagWeights] = {
 
 
 @shaped
-def decode(value: Float[Tensor, "*batch T d"], eta: float, average: str = "momentum") -> Float[Tensor, "*batch 1 d"]:
+def newest_average(
+    value: Float[Tensor, "*batch T d"], eta: float, average: str = "momentum"
+) -> Float[Tensor, "*batch 1 d"]:
     """The last row of AVERAGES[average](value, eta) alone, in O(T d), as decoding with a cache of values needs it.
 
     Raises: ValueError if eta is outside [0, 1).

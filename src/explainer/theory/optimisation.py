@@ -19,7 +19,7 @@ def require_finite(loss: float, step: int) -> None:
         raise DivergenceError(f"the loss at step {step} is {loss}; lower the learning rate.")
 
 
-def descend(parameters: Iterable[Tensor], optimiser: Optimizer, loss: Tensor, lr: float, step: int) -> float:
+def clipped_step(parameters: Iterable[Tensor], optimiser: Optimizer, loss: Tensor, lr: float, step: int) -> float:
     """Update the parameters with the gradient of the loss, its norm clipped to 1; returns the loss before the update.
 
     Raises DivergenceError when the loss is not finite.
