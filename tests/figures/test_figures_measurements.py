@@ -24,15 +24,6 @@ def test_dots_stand_beside_each_other_in_their_category():
     assert list(figure.layout.xaxis.ticktext) == ["no<br>shift", "inputs<br>x<br>2"]
 
 
-def test_floors_are_drawn_under_the_dots():
-    figure = measurements.log_dot_plot(
-        {"layer": {"relu": A, "sign": B}}, "error", smallest=1e-3, floors={"sign": 0.36, "relu": 0.25}
-    )
-    floor = figure.data[0]
-    assert floor.name == "floor" and list(floor.x) == [1, 0] and list(floor.y) == [0.36, 0.25]
-    assert figure.layout.xaxis.showgrid is False, "lines between names"
-
-
 def test_names_are_escaped():
     figure = measurements.log_dot_plot({"a": {"<b>": A}}, "error", smallest=1e-3)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)

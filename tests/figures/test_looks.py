@@ -81,7 +81,7 @@ DRAWN = {
         BOTH, {"N = 20": {10: A}, "GPT": {5: B}}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, smallest=0.15
     ),
     "points on one log axis": lambda: measurements.points_on_curves(
-        BOTH, {}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, log="y"
+        BOTH, {"GPT": {5: B}}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, log="y"
     ),
     "paths": lambda: momentum.optimiser_paths(PATHS, kappa=4, levels=[2, 8]),
     "curves on a phone": lambda: momentum.curves_for_phone([1, 4, 9], {"s": ENDS}, ("x", "y"), log_y=True),
