@@ -418,6 +418,10 @@ def test_only_the_tasks_that_are_asked_for_are_loaded(asked, example, tmp_path):
     assert list(data) == ["tone"] and len(data["tone"].train) == 4
 
 
+def test_a_value_has_four_digits_in_a_summary_and_none_a_dash():
+    assert [cli._text(value) for value in (None, 0.123456, 3, "a")] == ["-", "0.1235", "3", "a"]
+
+
 # --- train -----------------------------------------------------------------------------------------------------
 
 

@@ -135,7 +135,8 @@ def test_a_table_that_is_being_moved_is_read_again_and_one_that_is_forbidden_is_
     if error is PermissionError:
         with pytest.raises(PermissionError):
             published.tables()
-    assert published.tables()["settings"]["n"].to_pylist() == [1]
+    settings = published.tables()["settings"]
+    assert settings["n"].to_pylist() == [1] and settings.column_names[0] == "setting"
 
 
 @pytest.mark.parametrize("failing", ["ParquetWriter", "replace"])

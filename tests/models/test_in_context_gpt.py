@@ -57,6 +57,14 @@ def test_line_prompts_are_noisy_lines_of_unit_scale():
         gpt._line_prompts(1, 1, 3, seeded())
 
 
+@pytest.mark.parametrize("kind", gpt._DISTRIBUTIONS)
+def test_prompts_are_those_of_their_generator(kind):
+    one, again, other = (gpt._DISTRIBUTIONS[kind](4, 5, 2, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    for name in ("inputs", "targets"):
+        assert torch.equal(getattr(one, name), getattr(again, name))
+        assert not torch.equal(getattr(one, name), getattr(other, name))
+
+
 def test_random_covariance_prompts_have_a_covariance_each():
     prompts = gpt._random_covariance(300, 400, 3, seeded())
     variances = prompts.inputs.var(1)

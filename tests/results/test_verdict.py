@@ -13,9 +13,10 @@ import pytest
 
 from explainer import answers, commands
 from explainer.data.files import PUBLISHED
+from explainer.data.tasks import TASKS
 from explainer.errors import ExperimentError, ExplainerError
 from explainer.figures import verdict
-from explainer.results import agreement, published, reporting, scorecard, verdict_scale
+from explainer.results import agreement, papers, published, reporting, scorecard, verdict_scale
 from explainer.results import verdict as questions
 from explainer.results.published import results
 from explainer.theory import statistics
@@ -159,6 +160,12 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
     assert page.count('class="plotly-graph-div"') == 2, "the answers and the ten rows"
     claims = scorecard.of_book()[BOOK].claims
     assert all(f"<tr><td>{html.escape(claim)}</td>" in page for claim in claims)
+
+
+def test_all_tasks_of_the_package_need_no_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(answers, "_published_of", lambda *_: {"tasks": list(TASKS)})
+    assert "--task-file" not in answers.command_for(tmp_path, "agreement", checkpoint=OWN)
+    assert f"--tasks {' '.join(papers.TASKS)} --" in answers.command_for(tmp_path, "comparison", checkpoint=OWN)
 
 
 def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
