@@ -29,21 +29,6 @@ def test_names_are_escaped():
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)
 
 
-def test_a_line_and_its_points_look_alike_and_are_named_once():
-    figure = measurements.points_on_curves(
-        {"N = 5": ([1, 10], [1.0, 0.1]), "N = 20": ([1, 10], [2.0, 0.123456])},
-        {"N = 20": {10: A}, "GPT": {5: B}},
-        "M",
-        "error",
-    )
-    first, line, points, gpt = figure.data
-    assert (first.mode, line.mode, points.mode, gpt.mode) == ("lines", "lines", "markers", "markers")
-    assert [trace.showlegend for trace in (first, line, points, gpt)] == [True, False, None, None]
-    assert line.line.color == points.marker.color != gpt.marker.color
-    assert line.x == first.x == (1, 10) and line.y[1] == 0.1235 and points.x == (10,)
-    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
-
-
 def test_lines_across_and_cut_points():
     figure = measurements.points_on_curves(
         {}, {"OLS": {5: ROUNDING}}, "M", "error", levels={"1/3": 1 / 3}, marks={"here": 18.0}, smallest=1e-3, log="y"
