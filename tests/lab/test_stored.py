@@ -101,6 +101,14 @@ def test_a_query_has_one_id_in_all_settings_that_ask_it():
     assert shared.max() > 1, "seeds draw from the same queries, so that some are drawn twice"
 
 
+def test_halves_are_those_of_the_published_queries():
+    """A query's id begins with the byte that decides."""
+    asked, odd = results("selection", "queries"), lambda name: int(name[:2], 16) % 2 == 1
+    assert (asked["query_id"].map(odd) == (asked["split"] == "selection")).all()
+    for query in tasks.load("capitals").test:
+        assert comparison.in_split(query, "selection") == odd(comparison.query_id(query))
+
+
 def require_close(now, then, what, **within):
     """Both with NaN where a value does not exist: one demonstration has no rank among demonstrations."""
     np.testing.assert_allclose(np.array(now, float), np.array(then, float), err_msg=what, **within)
