@@ -108,6 +108,12 @@ def test_seeds_that_gain_alike_settle_no_more_than_their_queries_do():
     assert verdict_scale.gain_in_context(rows.assign(icl_accuracy=9 / 24, n_queries=240)).low > 0
 
 
+def test_one_draw_is_told_that_it_has_no_interval():
+    ends = {math.nan: True, -0.1: False}
+    for low, told in ends.items():
+        assert ("One draw" in verdict_scale.sentence_not_learned(OWN, statistics.Interval(0.1, low, 0.3))) == told
+
+
 def test_who_published_the_agreement_alone_is_told_that_nothing_is_learned(tmp_path):
     publish(tmp_path, "agreement", without_gain)
     told = f"{OWN}: demonstrations add 0.00"
