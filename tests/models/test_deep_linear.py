@@ -276,6 +276,7 @@ def test_command_trains_the_book(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(deep, "_train", lambda start, schedule: dict(zip(TWO, runs, strict=True))[start])
     deep._main(["--directory", str(tmp_path)])
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
+    deep._main([])  # there by default, where none is missing
     assert [run.start for run in deep.stored("GD++", 2)] == [TWO[1]]
     with pytest.raises(CheckpointError, match="no 'GD' with 2 layers"):
         deep.stored("GD", 2)
