@@ -9,7 +9,7 @@ import pytest
 
 from bookbuilder.renderers import _figure_html, widget_html
 from explainer.explorables import Bets
-from explainer.figures import Captioned, Table, base, texts
+from explainer.figures import Captioned, Drawing, Table, base, texts
 from explainer.results import agreement, reporting
 
 STARTER = "SmolLM2-135M-Instruct"
@@ -62,6 +62,9 @@ def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypat
     figure = SimpleNamespace(content=shown[0].to_plotly_json())
     assert "See.<details" in _figure_html(figure) and "<p>20 draws.</p></details></figcaption>" in _figure_html(figure)
     assert "See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
+    drawing = Drawing("<svg x><svg ></svg></svg>", "C & d.", 'An "alt".')._repr_mimebundle_()["text/html"]
+    drawn = '<svg role="img" aria-label="An &quot;alt&quot;." x><svg ></svg></svg><figcaption>C &amp; d.</figcaption>'
+    assert drawn in drawing
     assert base.figcaption("", "See.") == "<figcaption> See.</figcaption>"
     with pytest.raises(ValueError, match="'Measured: x' does not say"):
         base.badge("Measured: x")

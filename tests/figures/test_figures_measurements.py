@@ -24,6 +24,10 @@ def test_dots_stand_beside_each_other_in_their_category():
     assert list(figure.layout.xaxis.ticktext) == ["no<br>shift", "inputs<br>x<br>2"]
 
 
+def test_count_and_range_are_those_of_numbers_and_of_estimates():
+    assert measurements.count_and_range([B, 0.5, A, 7]) == (4, 0.2, 7)
+
+
 def test_names_are_escaped():
     figure = measurements.log_dot_plot({"a": {"<b>": A}}, "error", smallest=1e-3)
     assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)

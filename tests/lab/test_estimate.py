@@ -51,7 +51,10 @@ def test_what_a_number_format_rounds_is_said_or_that_it_is_not_measured(said, mo
     assert re.search(r"the error of bfloat16 is not measured: float32 takes 0\.0 GB, which are not free", rounding)
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(59, "less than a minute"), (90, "about 2 min"), (9000, "about 2.5 h")])
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(59, "less than a minute"), (90, "about 2 min"), (9000, "about 2.5 h"), (math.nan, "an unknown time")],
+)
 def test_seconds_in_words(seconds, words):
     assert durations.in_words(seconds) == words
 

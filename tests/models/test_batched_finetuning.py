@@ -56,6 +56,10 @@ def test_a_run_that_diverges_stops_alone(wide):
     )
     assert_same(ruined[4], alone, checkpoint)
     assert_same(kept[4], finetuning.fine_tune(checkpoint, SEQUENCES[1], 1e-2), checkpoint)
+    risen = SEQUENCES[0][:1] * 40
+    at = finetuning.fine_tune(checkpoint, risen, -0.1).diverged_at
+    (states,) = batched_finetuning.fine_tune(checkpoint, [Run(risen[:at], -0.1)], after=(at,))
+    assert states[at].diverged_at == at, "by the last step"
 
 
 def test_a_loss_of_answers_is_that_of_the_last_tokens(wide):

@@ -139,6 +139,14 @@ def test_packed_rows_are_refused(switched):
         logits(switched, ids(), attention_mask=mask)
 
 
+def test_what_is_no_average_and_no_decay_is_refused(llama):
+    with pytest.raises(ValueError, match="average = 'median'; choose one of"):
+        models.with_momentum(llama, 0.5, "median")
+    for eta in (0.0, 1.1):
+        with pytest.raises(ValueError, match=f"eta = {eta} is outside"):
+            models.with_recency_bias(llama, eta)
+
+
 def test_a_static_cache_is_refused(switched):
     cache = StaticCache(config=switched.config, max_cache_len=T + 8)
     with pytest.raises(ValueError, match="as DynamicCache does"):

@@ -132,6 +132,18 @@ def test_the_scale_of_a_vote_is_that_of_agreement_and_chance():
     assert found == pytest.approx((agree - chance) / (1 - chance), abs=0.001)
 
 
+def test_the_rows_of_the_book_are_those_of_its_tables():
+    words, rule = verdict.shares_by_mechanism_of_book().values()
+    likes = [verdict.of_book()[f"{of}: like training"] for of in ("word pairs", "new rule")]
+    assert [words["like training"], rule["like training"]] == likes and len(words) > 1 < len(rule)
+    changes = results("agreement", "changes")
+    whole = (changes["epochs"] == 10) & (changes["rate"] == changes["lr"])
+    for kind, asked in {"context": changes["kind"] == "ICL", "training": whole}.items():
+        own = changes[asked & (changes["lesson"] == "own")].groupby("task")["accuracy"].mean().mean()
+        found = verdict_scale.answers_by_lesson(changes)[f"after the {kind}"]
+        assert found["the same"].estimate == pytest.approx(own) and found["another task"].estimate < own
+
+
 def test_what_the_pages_say_of_the_rows():
     """Less than half of the way, no examples seen, about half by one vector, half of a new rule and little shared."""
     found = verdict.of_book()

@@ -143,6 +143,9 @@ def test_heavy_ball_weighs_old_steps_more():
     close(weights, torch.tensor(expected, dtype=torch.float64))
     assert (weights.diff() < 0).all() and weights[-1] == 1
     close(duality.heavy_ball_weights(0.0, 4), torch.ones(4, dtype=torch.float64))
+    for mu in (-0.1, 1.0):
+        with pytest.raises(ValueError, match=f"mu = {mu} is outside"):
+            duality.heavy_ball_weights(mu, 4)
 
 
 @each_loss

@@ -190,6 +190,8 @@ def test_typed_errors(form):
             form(*rows_of, 0.5)
     with pytest.raises(ShapeError, match=r"rate has shape \(4,\)"):
         form(queries, keys, values, torch.ones(4))
+    with pytest.raises(ShapeError, match="T must agree"):
+        fast_weights.pair_weights(torch.ones(3), torch.ones(4))
     with pytest.raises(ShapeError, match="do not fit together"):
         form(queries.expand(2, 5, 3), keys.expand(3, 5, 3), values, 0.5)
     none = torch.full((5,), torch.nan)
