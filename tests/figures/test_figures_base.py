@@ -40,6 +40,7 @@ def test_figures_tables_and_explorables_say_it(monkeypatch):
         figure._ipython_display_()
         assert f"<strong>{SAID}.</strong> A caption." in shown[-1]["text/html"]
         assert SAID in _figure_html(SimpleNamespace(content=shown[-2].to_plotly_json()))
+        assert [*shown[-2].layout.meta["explainer"]] == ["caption", "alt", "provenance", "sample", "checkpoint"]
         assert SAID in words.table(name, ["a"], [["b"]], provenance=given)._repr_mimebundle_()["text/html"]
     assert figure.provenance == f"{provenance} Quoted."
     assert words.figure("starter", go.Figure()).provenance == f"Stored: {STARTER}."
@@ -62,3 +63,5 @@ def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypat
     assert "See.<details" in _figure_html(figure) and "<p>20 draws.</p></details></figcaption>" in _figure_html(figure)
     assert "See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
     assert base.figcaption("", "See.") == "<figcaption> See.</figcaption>"
+    with pytest.raises(ValueError, match="'Measured: x' does not say"):
+        base.badge("Measured: x")

@@ -57,12 +57,13 @@ def test_panels_have_the_same_rows_and_looks_and_one_legend(columns):
 
 
 def test_what_a_context_and_a_training_do_looks_the_same_in_every_figure():
-    one = forms.dot_plot({"two contexts": {"a": 1}, "other": {"a": 1}, "two trainings": {"a": 1}, "more": {"a": 1}})
+    names = ("two contexts", "other", "two trainings", "more", "last")
+    one = forms.dot_plot({name: {"a": 1} for name in names})
     two = forms.curves([0, 1], {"fine-tuned": 3 * ([0, 1],), "in context": 3 * ([1, 0],)}, "x", "y")
     drawn = (*one.data, *two.data)
     looks = {of.name: (of.marker.symbol, of.marker.color or of.line.color) for of in drawn}
     assert looks["two contexts"] == looks["in context"] != looks["two trainings"] == looks["fine-tuned"]
-    assert len({looks[name] for name in ("two contexts", "two trainings", "other", "more")}) == 4
+    assert len({looks[name] for name in names}) == len(names)
 
 
 CURVES = {"one": {"s": {0: Interval(0.5, 0.4, 0.7), 16: Interval(0.9, 0.8, 1)}, "t": {16: Interval(1, 0, 2)}}}

@@ -124,6 +124,12 @@ def test_pairs_without_the_own_lesson_are_the_halves_only(tables):
     assert without == {tuple(f"ICL {h}" for h in halves), tuple(f"FT {h} {last}" for h in halves)}
 
 
+def test_layers_are_kept_of_contexts_and_whole_trainings_on_three_lessons(bench, tables):
+    lessons = ("own", "other", bench.foreign[0])
+    whole = {f"FT {lesson} {EPOCHS} {LR:g}" for lesson in lessons} | {f"FT own {EPOCHS} {LR / 10:g}"}
+    assert {*tables["layers"]["a"], *tables["layers"]["b"]} == whole | {f"ICL {lesson}" for lesson in lessons}
+
+
 def test_a_direction_and_its_opposite_are_both_there(tables):
     table = tables["directions"]
     assert sorted(zip(table["direction"], table["sign"], table["a"], strict=True)) == sorted(

@@ -196,10 +196,12 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, monk
     assert cli.main([*asked, "--grid", str(path), "--list"]) == 0
     out = capsys.readouterr().out
     assert "2 stored, 1 waiting" in out and "not compared" not in out
+    (left := tmp_path / "results" / ".a.json.x1.tmp").write_text("{")
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     assert cli.main([*asked[:-2], "--grid", str(path), "--list"]) == 0
     out = capsys.readouterr().out
-    assert "2 stored, 1 waiting\nnot compared with the data, which are not here: mr (--data-dir)\n" in out
+    told = "2 stored, 1 waiting\nnot compared with the data, which are not here: mr (--data-dir)\nleft by a run that "
+    assert f"{told}was killed while writing, may be deleted: {left}\n" in out
     for options, message in (
         (["--grid", str(path), "--only", "three"], "no grid 'three'; it has one, two"),
         (["--grid", str(path), "--tasks", "none"], "no task 'none'"),

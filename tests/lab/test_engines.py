@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -289,11 +290,26 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
         list(engines.on_ray(groups(1), numbers))
 
 
-@pytest.mark.weekly
-@pytest.mark.parametrize("address", ["nonsense", "ray://127.0.0.1:10001", ":6379", "host:port", "127.0.0.1:99999"])
+ADDRESSES = ("nonsense", "ray://127.0.0.1:10001", ":6379", "host:port", "127.0.0.1:99999", "127.0.0.1:1")
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(EngineError, match=f"no Ray cluster at {address}"):
-        list(engines.on_ray(groups(1), numbers, address=address))
+        engines._require_listening(address)
+
+
+@pytest.mark.parametrize("address", [None, "auto", "local"])
+def test_what_ray_finds_itself_is_no_address(address):
+    engines._require_listening(address)
+
+
+def test_a_node_that_is_gone_has_no_room(monkeypatch):
+    nodes = [{"Alive": False, "Resources": {"CPU": 8}}, {"Alive": True, "Resources": {"CPU": 2}}]
+    monkeypatch.setattr(engines, "_ray", lambda: SimpleNamespace(nodes=lambda: nodes))
+    engines._require_room(2, 0)
+    with pytest.raises(EngineError, match="its nodes have 2 CPUs and 0 GPUs"):
+        engines._require_room(3, 0)
 
 
 @pytest.mark.weekly

@@ -188,6 +188,12 @@ def test_whole_changes_lead_to_the_other_lesson(pair, tables, trained):
         assert found[base, "A"]["log_odds"] == pytest.approx(-found[whole, "B"]["log_odds"], abs=1e-4)
 
 
+def test_an_answer_is_right_for_this_lesson_or_for_that_one():
+    scores = torch.tensor([[2.0, 0, 1], [0, 3, 0], [0, 1, 5], [4, 0, 1]])  # two queries, after two changes
+    found = minimal_pairs.answered(scores, torch.tensor([0, 2]), torch.tensor([2, 1]))
+    assert found == {"right": 0.25, "right_other": 0.5, "log_odds": pytest.approx((1 - 3 - 5 + 1) / 4)}
+
+
 def test_answers_are_those_of_the_task(pair, tables):
     asked = [pair.data["participles"].task.prompt(e) for e in pair.words.of("participles", pair.words.queries)]
     answers = [e.answer for e in pair.words.of("participles", pair.words.queries)]

@@ -136,11 +136,12 @@ def test_labels_that_no_token_tells_apart_leave_out_interventions_alone(director
     assert "no one token" in found["settings"]["note"]
 
 
-def test_contexts_of_all_lengths_are_asked(of_contexts, rules):
+def test_contexts_of_all_lengths_are_asked(of_contexts, tables, rules):
     found = {(r["kind"], r["strength"], r["lesson"], r["words"]) for r in rows(of_contexts["changes"])}
     lengths = {("ICL", n, *lesson) for n in (1, 2, K) for lesson in LESSONS} | {("ICL", 2 * K, r, 0) for r in "AB"}
     reordered = {("ICL reordered", K, *lesson) for lesson in LESSONS}
     assert found == lengths | reordered | {("ZSL", 0, None, None), ("ICL shuffled", K, "A", 0)}
+    assert {row["strength"] for row in rows(tables["changes"], kind="ICL")} == {K}, "beside a training whole ones only"
     both = rules.demonstrations(Lesson("B", 0)) + rules.demonstrations(Lesson("B", 1))
     answers = rules.see(rules.checkpoint, rules.context(both))[1]
     (row,) = rows(of_contexts["changes"], kind="ICL", strength=2 * K, lesson="B")

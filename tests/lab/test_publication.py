@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from unittest.mock import DEFAULT, Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -123,6 +124,18 @@ def test_no_tables_damaged_ones_and_a_mixture_are_named(tmp_path):
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ResultsError, match=r"settings\.parquet cannot be read"):
         two.tables()
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, PermissionError])
+def test_a_table_that_is_being_moved_is_read_again_and_one_that_is_forbidden_is_not_damaged(
+    tmp_path, monkeypatch, error
+):
+    (published := Published(tmp_path)).add(stored(tmp_path / "store", (1,)))
+    monkeypatch.setattr(pq, "read_table", Mock(wraps=pq.read_table, side_effect=[error, *4 * [DEFAULT]]))
+    if error is PermissionError:
+        with pytest.raises(PermissionError):
+            published.tables()
+    assert published.tables()["settings"]["n"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize("failing", ["ParquetWriter", "replace"])

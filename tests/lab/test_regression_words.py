@@ -13,6 +13,10 @@ from explainer_lab.regression_words import DIMENSION, TASK, WORDS
 def test_points_have_length_one_and_directions_are_at_a_right_angle():
     assert regression_words.points_of_words().shape == (WORDS, DIMENSION)
     torch.testing.assert_close(regression_words.points_of_words().norm(dim=-1), torch.ones(WORDS))
+    # as when the published trainings began
+    torch.testing.assert_close(
+        regression_words.points_of_words()[0], torch.tensor([-0.6988, -0.7153]), atol=1e-4, rtol=0
+    )
     for seed in range(3):
         V = regression_words.directions(seed)
         torch.testing.assert_close(V @ V.T, torch.eye(2), atol=1e-6, rtol=0)

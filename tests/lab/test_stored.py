@@ -1,5 +1,6 @@
 """The published results of the book: complete, undamaged, and what the code of today computes."""
 
+import sys
 from dataclasses import fields, replace
 
 import numpy as np
@@ -213,6 +214,26 @@ def test_zsl_and_icl_of_the_shortest_texts_computed_again_give_what_is_stored(ch
     baseline = comparison.prepare(checkpoint, data, few)
     again = {state: (its.correct, its.log_probs) for state, its in (("zsl", baseline.zsl), ("icl", baseline.icl))}
     require_same_predictions(again, stored, few.n_queries)
+
+
+SIZES = {
+    "agreement": {"_N_MAPS": 4, "_N_FOREIGN_CONTEXTS": 3, "_SLOW": 0.1},
+    "shared_part": {"N_RANDOM": 5, "N_SELECTION": 16},
+    "new_rule": {"N_HEADS": 10},
+    "blocking": {"_BATCH": 4},
+    "rival": {"N_RANDOM": 5, "N_HEADS": 10, "_N_EFFECTS": 8, "_N_REPEATED": 50},
+    "causal_tests": {"N_RANDOM": 5},
+    "trained_control": {"EVERY": 100},
+    "language_models": {"FINAL_BLOCKS": 200, "POSITIONS": 16, "PROTOCOL": 2, "WEIGHT_DECAY": 0.1},
+}
+"""Numbers of the published protocols that no column of a table tells: others would be other results."""
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_size_changes_with_the_protocol(experiment):
+    of_module = vars(sys.modules[experiment.__module__])
+    sizes = {name: one for name, one in of_module.items() if name.isupper() and isinstance(one, int | float)}
+    assert sizes == SIZES.get(experiment.name, {}), "raise the protocol"
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -76,6 +76,11 @@ def equal(a, b):
     return [torch.equal(x, y) for x, y in zip(a, b, strict=True)]
 
 
+def test_the_readout_of_the_last_block_is_the_logits(model, parts):
+    hidden = output_of(model, parts.layers[-1].block)
+    torch.testing.assert_close(parts.readout(hidden), model(input_ids=IDS, use_cache=False).logits)
+
+
 def test_sizes_are_those_of_the_configuration(model, parts):
     config = model.config
     n_key_heads = getattr(config, "num_key_value_heads", config.num_attention_heads)

@@ -289,6 +289,9 @@ def test_command_trains_measures_and_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(gpt, "STORED", {"tiny": SMALL})
     monkeypatch.setattr("sys.argv", ["in_context_gpt", "tiny", "--directory", str(tmp_path)])
     gpt._main()
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr("sys.argv", ["in_context_gpt", "huge", "--directory", str(tmp_path)])
+        gpt._main()
     assert files.describe(tmp_path / "tiny")["errors"].keys() == {"1", "2", "4"}
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
     assert gpt.stored("tiny").model.setting == SMALL

@@ -38,6 +38,14 @@ def test_all_methods_agree_on_the_mean():
     assert np.ptp(found) == pytest.approx(0, abs=1e-12)
 
 
+def test_the_nested_bootstrap_draws_seeds_anew_and_examples_within_them():
+    """Of two seeds, one all 0 and one all 1, half of the resamples have both, so that the ends are 0 and 1."""
+    apart = statistics.Sample([(np.zeros(4),), (np.ones(4),)], [np.arange(4)] * 2)
+    assert tuple(coverage.METHODS["nested bootstrap"](apart))[:3] == (0.5, 0, 1)
+    alike = statistics.Sample([(np.arange(2.0),)] * 2, [np.arange(2)] * 2)  # mean of four draws of 0 or 1
+    assert tuple(coverage.METHODS["nested bootstrap"](alike))[:3] == (0.5, 0, 1)
+
+
 def kept(share, design, repetitions=300):
     return {name: held.estimate for name, held in coverage.coverage(share, design, repetitions).items()}
 

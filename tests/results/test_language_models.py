@@ -53,8 +53,8 @@ def test_tokens_to_reach_a_loss():
     reached = [language_models._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
     assert reached == pytest.approx([10, 10, 15, 25, 30])
     assert math.isnan(language_models._tokens_to_reach(curve, 1.9))
-    again = pd.Series([5.0, 3.0, 6.0, 2.0], [10, 20, 30, 40])
-    assert language_models._tokens_to_reach(again, 4.0) == 15, "where it first is there"
+    again = pd.Series([5.0, 3.0, 6.0, 6.0, 6.0, 2.0], range(10, 70, 10))
+    assert [language_models._tokens_to_reach(again, loss) for loss in (4.0, 3.0)] == [15, 20], "where it first is there"
 
 
 def test_lead_is_how_much_later_plain_attention_has_the_loss():

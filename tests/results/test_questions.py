@@ -79,6 +79,13 @@ def test_a_ceiling_that_is_not_settled_above_the_floor_gives_no_share():
     assert math.isnan(found.share.estimate) and found.ceiling.estimate == pytest.approx(0.475)
 
 
+def test_a_question_that_no_draw_has_is_left_out():
+    layers = next(tables()).assign(trainings=math.nan)  # all trainings diverged
+    assert set(verdict.answer_questions(layers, queries(icl=3, vector=2, vector_foreign=1, zsl=0), None, None)) == {
+        "carried by one vector"
+    }
+
+
 def test_one_draw_has_values_and_no_share():
     layers = next(tables())
     found = verdict.answer_questions(layers[layers["seed"] == 0], None, None, None)["like training"]

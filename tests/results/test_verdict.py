@@ -74,11 +74,13 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
     assert list(found) == ["like training", "on these examples"]
     for one in found.values():
         assert math.isnan(one.share.estimate) and "That it learns in context is not settled" in one.sentence
-    publish(tmp_path, "rival")
     names = {"icl": "", "zsl": "icl", "vector_random": "zsl"}
-    rewrite(tmp_path / "rival" / "queries.parquet", lambda answered: answered.replace({"intervention": names}))
-    (found,) = questions.of_directory(tmp_path).values()
-    assert "That it learns in context is not settled" in found["carried by one vector"].sentence
+    for change in (lambda its: its.replace({"intervention": names}), lambda its: its.assign(right_label=1.0)):
+        shutil.rmtree(tmp_path / "rival", ignore_errors=True)
+        publish(tmp_path, "rival")
+        rewrite(tmp_path / "rival" / "queries.parquet", change)
+        (found,) = questions.of_directory(tmp_path).values()
+        assert "That it learns in context is not settled" in found["carried by one vector"].sentence
     publish(tmp_path, "agreement", without_gain)
     (ten,) = verdict_scale.verdict(tmp_path).values()
     assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
@@ -154,6 +156,9 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
     assert "a time that is unknown, because the model is not here" in of_training
     page = (tmp_path / "verdict.html").read_text("utf-8")
     assert all(html.escape(line) in page for line in told)
+    assert page.count('class="plotly-graph-div"') == 2, "the answers and the ten rows"
+    claims = scorecard.of_book()[BOOK].claims
+    assert all(f"<tr><td>{html.escape(claim)}</td>" in page for claim in claims)
 
 
 def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
@@ -345,6 +350,7 @@ def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_pa
     assert "<b>mine" not in page and "&lt;b&gt;mine" in page
     assert not re.search(r"<script[^>]* src=|<link", page), "nothing is fetched"
     drawn = verdict.normalised_positions(verdict_scale.verdict("mine"))
+    assert drawn.layout.showlegend is False  # of one model
     assert [list(trace.x) for trace in drawn.data] == [
         [
             pytest.approx(its["share of the way"].estimate, abs=1e-3)

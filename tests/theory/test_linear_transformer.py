@@ -542,6 +542,15 @@ DIVERGING = {
     r"loss at step \d+ is (inf|nan); lower the": lambda: lt.train_on_tasks(
         COVARIANCE, N, torch.optim.SGD, rate=1e30, steps=50, seed=0, batch=8
     ),
+    r"loss at step 0 is nan; lower the": lambda: list(
+        lt.descend_on_prompts(
+            torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0),
+            lambda prompts: math.nan * prompts.y_q,
+            lambda generator: lt.draw_prompts(8, N, COVARIANCE, generator=generator),
+            steps=0,
+            seed=0,
+        )
+    ),
 }
 
 

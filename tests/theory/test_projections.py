@@ -31,6 +31,7 @@ def test_random_vectors_have_the_norms_of_the_given(seed):
     vectors = randn(5, 2, 9, seed=seed)
     drawn = projections.random_like(vectors, Generator().manual_seed(seed + 7))
     torch.testing.assert_close(drawn.norm(dim=-1), vectors.norm(dim=-1))
+    assert torch.equal(drawn, projections.random_like(vectors, Generator().manual_seed(seed + 7)))
     assert cosine_similarity(drawn, vectors, dim=-1).abs().max() < 0.999
 
 

@@ -80,7 +80,7 @@ def missing_over_time(
     """What is missing along each direction (T, d), its size on a logarithmic axis, and a line that falls at a rate."""
     figure = go.Figure()
     chosen = _spaced(len(times), 2 * _POINTS)
-    x = np.asarray(times, dtype=float)[chosen]
+    x = np.asarray(times)[chosen]
     for k, eigenvalue in enumerate(eigenvalues):
         y = np.abs(missing[chosen, k]).tolist()
         figure.add_scatter(x=x.tolist(), y=y, mode="lines", line=line_style(k, width=2), name=f"λ = {eigenvalue:g}")

@@ -1,0 +1,121 @@
+"""How each form of figure looks: what Plotly is told of the same made-up numbers, beside what it was told before.
+
+The floor below the tests that say what a figure shows: nothing moves, grows, hides or changes its mark unseen. Who
+changes a look on purpose runs this file and reads the difference: python tests/figures/test_looks.py
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from bookbuilder.renderers import _values
+from explainer import figures
+from explainer.figures import (
+    attention,
+    attention_as_weight_update,
+    beside_controls,
+    dual_form,
+    induction,
+    language_models,
+    learning_in_context,
+    linear_transformer,
+    measurements,
+    momentum,
+    optimisers,
+    softmax_gap,
+    verdict,
+)
+from explainer.theory.statistics import Interval
+
+LOOKS = Path(__file__).with_name("looks.json")
+A, B, ALIKE = Interval(0.2, 0.1, 0.45), Interval(0.62, 0.5, 0.7), Interval(0.3, 0.3, 0.3)
+X = np.geomspace(0.5, 2, 12).reshape(4, 3)
+ENDS = X[0], X[0] - 0.1, X[0] + 0.2
+DOTS = {
+    "one": {"in context": {"a": A, "b": 0.3}, "y": {"b": B}},
+    "two": {"y": {"a": 0.1}, "none": {}},
+    "three": {"z": {"c": A}},
+}
+FLOORS, QUOTED = {"one": {"y": {"b": 0.1}, "chance": {"a": ALIKE}}}, {"one": {"y": {"b": 0.5}, "paper": {"c": 0.4}}}
+CURVES = {"one": {"s": {1: A, 16: B}, "t": {4: ALIKE, 16: A}}, "two": {"t": {4: B}}, "three": {"s": {1: B}}}
+TIMES, GAPS = [0, 0.1, 0.4, 2.0, 9.0], pd.DataFrame(np.vstack([X, X + 1]), np.arange(1, 9) * 1e6)
+PATHS = {"a": np.array([[-3.0, 1.0], [0.0, 0.5]]), "b": np.array([[2.0, -1.0], [0.5, 0.25]])}
+BOTH = {"N = 5": ([1, 10], [1.0, 0.1]), "N = 20": ([2, 10], [2.0, 0.5])}
+DRAWN = {
+    "dots": lambda: figures.dot_plot(DOTS["one"], "x", floors=FLOORS["one"], quoted=QUOTED["one"]),
+    "dots in a column": lambda: figures.dot_panels(DOTS, "x", floors=FLOORS, quoted=QUOTED),
+    "dots in two columns": lambda: figures.dot_panels(DOTS, "x", columns=2, line=None),
+    "curves": lambda: figures.curves([1, 4, 9], {"s": ENDS, "FT": ENDS}, "x", "y"),
+    "curves by rank": lambda: learning_in_context.label_share([1, 4, 9], {"s": ENDS, "t": ENDS}, 0.4),
+    "panels of curves": lambda: figures.curve_panels(CURVES, "x", floors={"one": {"t": {4: A}}}),
+    "panels of curves by rank": lambda: figures.curve_panels(CURVES, "x", columns=2, by_rank=True),
+    "matrices": lambda: figures.matrices({"a": X - 1, "b": X}),
+    "matrices with axes": lambda: figures.matrices({"a": X - 1, "b": X}, ("y", "x")),
+    "tokens": lambda: attention.bar_per_token(["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"),
+    "bars": lambda: attention_as_weight_update.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
+    "clouds": lambda: beside_controls.clouds_with_markers(
+        {"a": X[0], "b": X[1]}, {"m": {"a": 1, "b": 2}, "n": {"a": 0, "b": -1}}, "x"
+    ),
+    "falling losses": lambda: dual_form.falling_loss(
+        [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
+    ),
+    "heads": lambda: induction.head_scores({"a": X / 4, "b": X / 5}, {"a": [(3, 2)], "b": [(0, 1)]}),
+    "gaps": lambda: language_models.gap_curves({"a": GAPS, "b": GAPS[[0]]}),
+    "effects": lambda: language_models.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
+    "layer and step": lambda: linear_transformer.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),
+    "valley": lambda: linear_transformer.curvature_by_imbalance([-1, 0, 2], {"a": [3, 1, 2], "b": [2, 3, 4]}),
+    "learning": lambda: linear_transformer.learning_curves(TIMES, np.arange(10).reshape(5, 2) / 9, [0.3, 5.5], [2, 1]),
+    "missing": lambda: linear_transformer.missing_over_time(
+        TIMES, -np.arange(10, 0, -1).reshape(5, 2) / 9, 0.5, [2, 1]
+    ),
+    "conserved": lambda: linear_transformer.conserved_over_training({"a": [np.arange(101.0), X[:, 0]], "b": [X[:, 1]]}),
+    "dots on a log axis": lambda: measurements.log_dot_plot(
+        {"s": {"a b": A, "c": B}, "t": {"c": ALIKE}}, "y", smallest=0.25, floors={"c": 0.4}
+    ),
+    "points on curves": lambda: measurements.points_on_curves(
+        BOTH, {"N = 20": {10: A}, "GPT": {5: B}}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, smallest=0.15
+    ),
+    "points on one log axis": lambda: measurements.points_on_curves(
+        BOTH, {}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, log="y"
+    ),
+    "paths": lambda: momentum.optimiser_paths(PATHS, kappa=4, levels=[2, 8]),
+    "curves on a phone": lambda: momentum.curves_for_phone([1, 4, 9], {"s": ENDS}, ("x", "y"), log_y=True),
+    "coefficients": lambda: optimisers.recalled_coefficients(X[0], X[1], X, X / 2, 0.9),
+    "errors by spread": lambda: softmax_gap.error_by_logit_spread([0.25, 1, 4], {"a": X.T, "b": X.T / 2}),
+    "errors by features": lambda: softmax_gap.error_by_features([16, 64, 256], {"a": X.T}),
+    "drift": lambda: softmax_gap.zero_shot_drift({"a": X, "b": X / 2}),
+    "gate": lambda: softmax_gap.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
+    "shares": lambda: verdict.normalised_positions({n: {"row": {"share of the way": A}} for n in ("<a>", "b")}),
+}
+
+
+def told(of: Any) -> Any:
+    """What Plotly is told, with six digits; of a title, that there is one, not how it is worded."""
+    if isinstance(of, dict) and "bdata" not in of:
+        return {key: bool(one["text"]) if key == "title" else told(one) for key, one in of.items() if key != "template"}
+    if isinstance(of, np.ndarray | list | tuple | dict):
+        return [told(one) for one in _values(of)]
+    return float(f"{of:.6g}") if isinstance(of, float | np.floating) else int(of) if isinstance(of, np.integer) else of
+
+
+def flat(of: Any, path: str = "") -> dict[str, Any]:
+    """The same by path."""
+    inner = of.items() if isinstance(of, dict) else enumerate(of) if isinstance(of, list) else ()
+    return {path: of} if not inner else {k: v for key, one in inner for k, v in flat(one, f"{path}.{key}").items()}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_figure_looks_as_before(name):
+    before = flat(json.loads(LOOKS.read_text("utf-8"))[name])
+    near = {path: pytest.approx(one, rel=1e-4) if isinstance(one, float) else one for path, one in before.items()}
+    assert flat(told(DRAWN[name]().to_plotly_json())) == near
+
+
+if __name__ == "__main__":
+    lines = (f"{json.dumps(name)}: {json.dumps(told(draw().to_plotly_json()))}" for name, draw in DRAWN.items())
+    LOOKS.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
