@@ -175,6 +175,12 @@ def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
         digests.add(loading.digest(copy))
     digests.add(loading.digest(tiny_models.save("llama", tmp_path / "weights", seed=1)))
     assert len(digests | {same}) == 4
+    (copy / "normalizer.json").write_text("{}")
+    assert loading.digest(copy) in digests
+    edit_config(copy, "tokenizer_config.json", tokenizer_class="WhisperTokenizer")
+    read = loading.digest(copy)
+    (copy / "normalizer.json").write_text('{"a": "b"}')
+    assert loading.digest(copy) != read, "this class reads it"
     assert loading.digest(loading.STARTER) == assets.CHECKPOINT.sha256
 
 
@@ -567,6 +573,12 @@ def rewritten(change):
     return damage
 
 
+def wrapped(directory):
+    """As where a model was saved as `torch.compile` gives it."""
+    weights = load_file(directory / "model.safetensors")
+    save_file({f"_orig_mod.{name}": its for name, its in weights.items()}, directory / "model.safetensors")
+
+
 def indexed(found):
     def damage(directory):
         (directory / "model.safetensors").rename(directory / "a.safetensors")
@@ -636,6 +648,8 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: (copy / "config.json").write_text("{"), r"config\.json cannot be read"),
         *((cut(keep), r"model\.safetensors is damaged or cut short") for keep in (0, 6, 1000, -1)),
         (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
+        (lambda copy: edit_config(copy, num_hidden_layers=10**5), "100000 layers, and holds 29 tensors; fetch"),
+        (wrapped, r"otherwise than the model does \(_orig_mod\.model\..* save what is inside the wrapper '_orig_mod'"),
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
         (lambda copy: (copy / "config.json").write_text("[]"), "holds no JSON object"),
         (lambda copy: edit_config(copy, architectures=[None], num_hidden_layers=4), "lacks weights"),
@@ -698,6 +712,10 @@ BIAS = {f"model.layers.{i}.self_attn.{part}_proj.bias": torch.ones(48) for i in 
 MASK = torch.ones(1, 1, tiny_models.LENGTH, tiny_models.LENGTH).tril().bool()
 
 
+def angles(theta, size, dtype=torch.float):
+    return {"model.layers.0.self_attn.rotary_emb.inv_freq": (theta ** -(torch.arange(0, size, 2) / size)).to(dtype)}
+
+
 def with_weights(saved, family, directory, more):
     shutil.copytree(saved[family], directory)
     rewritten(more)(directory)
@@ -717,13 +735,26 @@ def test_weights_without_a_place_are_named(saved, tmp_path, more, names):
 
 
 @pytest.mark.parametrize(
+    ("family", "more", "name"),
+    [
+        ("llama", angles(1.1e4, 8), "inv_freq"),
+        ("llama", angles(1e4, 4), "inv_freq"),
+        ("gpt_neo", {"transformer.h.1.attn.attention.bias": MASK & ~MASK.tril(-8)}, r"attn\.attention\.bias"),
+    ],
+)
+def test_what_older_versions_wrote_of_another_model_is_named(saved, tmp_path, family, more, name):
+    path = with_weights(saved, family, tmp_path / "other", lambda _: more)
+    refused(f"holds .*{name}, which is not what its configuration gives; correct", path)
+
+
+@pytest.mark.parametrize(
     ("family", "more"),
     [
-        ("llama", lambda _: {f"model.layers.{i}.self_attn.rotary_emb.inv_freq": torch.ones(4) for i in range(3)}),
+        *(("llama", lambda _, to=dtype: angles(1e4, 8, to)) for dtype in (torch.float, torch.half, torch.bfloat16)),
         ("llama", lambda of: {"lm_head.weight": of["model.embed_tokens.weight"].clone()}),
         ("gpt2", lambda _: {"transformer.h.0.attn.bias": MASK, "transformer.h.0.attn.masked_bias": torch.tensor(-1e4)}),
         ("gpt_neo", lambda _: {"transformer.h.0.attn.attention.bias": MASK}),
-        ("gpt_neox", lambda _: {"gpt_neox.layers.0.attention.rotary_emb.inv_freq": torch.ones(4)}),
+        ("gpt_neox", lambda _: {"gpt_neox.layers.0.attention.rotary_emb.inv_freq": torch.ones(1)}),
         ("opt", lambda _: {"model.decoder.version": torch.tensor([3.0])}),
         ("xglm", lambda _: {"model.embed_positions.weights": torch.ones(9, 32)}),
     ],
@@ -756,5 +787,8 @@ def test_what_is_no_whole_gguf_file_is_named(saved, tmp_path):
         refused(r"cut\.gguf is damaged or cut short .* fetch it again", tmp_path / "cut.gguf")
     with tiny_models.gguf_file(tmp_path / "words.gguf", block_count=9**9):
         pass
+    with tiny_models.gguf_file(tmp_path / "deep.gguf", block_count=10**5) as writer:
+        writer.add_tensor("token_embd.weight", np.ones((4, 4), np.float32))
     for read in (loading.load, loading.skeleton):
+        refused("says that it has 100000 layers, and holds 1 tensors", tmp_path / "deep.gguf", read)
         refused(r"words\.gguf holds no weights, only a vocabulary or settings", tmp_path / "words.gguf", read)

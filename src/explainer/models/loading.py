@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,17 @@ import torch
 from huggingface_hub import constants
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers import __version__ as transformers_version
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
@@ -44,7 +52,7 @@ _TEXTS = (
     *("config.json", "generation_config.json", "tokenizer.json", "tokenizer.*.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "emoji.json", "tekken.json"),
     *("vocab.json", "vocab.txt", "merges.txt", "dict.txt"),
-    *("tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model"),
+    *("tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model", "tiktoken.model"),
 )
 """What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
 
@@ -55,6 +63,9 @@ _NO_WEIGHTS = re.compile(
     r"|\.version$|_float_tensor$"
 )
 """What older versions wrote beside the weights and newer ones compute: frequencies, masks, positions, versions."""
+
+_COMPUTED = re.compile(r"inv_freq$|\.attn(\.attention)?\.bias$")
+"""Those of `_NO_WEIGHTS` that say which model it is: how positions turn, and which tokens are attended to."""
 
 
 def load(
@@ -82,6 +93,7 @@ def load(
         _require_place(path, _without_place(model, reader))
     else:
         _require_floats(model, files)
+        _require_computed(model, files)
     model = model.eval().requires_grad_(False).to(device)
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     validation.require_usable(checkpoint)
@@ -154,18 +166,33 @@ def dtype_of(name: str, device: str | torch.device | None) -> torch.dtype:
 def skeleton(name: str | os.PathLike) -> PreTrainedModel:
     """The model of this name without its weights, on the device "meta": its shapes. Raises CheckpointError."""
     path, _ = _locate(str(name))
-    of_file = {"gguf_file": path.name} if path.is_file() else {}
     directory = path.parent if path.is_file() else path
     if path.is_file() and not _n_tensors(path):
         _gguf_reader(path)  # says why, before memory is asked for that it would never fill
     try:
-        config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
+        config = _configuration(path)
         with torch.device("meta"):
             return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    except CheckpointError:
+        raise
     except Exception as error:  # as in `_model`
         raise CheckpointError(
             f"{path} does not describe a causal language model: {error!r}{_remedy(directory)}"
         ) from error
+
+
+def _configuration(path: Path) -> PreTrainedConfig:
+    """That of a directory or file; refuses more layers than it has tensors, which would take for ever to build."""
+    directory, of_file = (path.parent, {"gguf_file": path.name}) if path.is_file() else (path, {})
+    config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
+    files = (path,) if path.is_file() else filter(Path.is_file, _weights(path))
+    n_layers, n_tensors = getattr(config, "num_hidden_layers", 0), sum(map(_n_tensors, files))
+    if n_layers > n_tensors:
+        raise CheckpointError(
+            f"{path} says that it has {n_layers} layers, and holds {n_tensors} tensors; fetch it again, or correct the "
+            "number."
+        )
+    return config
 
 
 def _locate(name: str) -> tuple[Path, str | None]:
@@ -284,7 +311,19 @@ def _loaded(directory: Path) -> set[Path]:
     weights = _weights(directory)
     index = [] if directory / "model.safetensors" in weights else [directory / _INDEX]
     texts = [file for pattern in _TEXTS for file in directory.glob(pattern)]
-    return {file for file in (*weights, *index, *texts) if file.is_file()}
+    named = (directory / name for name in _tokenizer_files(directory))
+    return {file for file in (*weights, *index, *texts, *named) if file.is_file()}
+
+
+def _tokenizer_files(directory: Path) -> Iterable[str]:
+    """The names of the files that the class of a directory's tokenizer reads, as that class declares them."""
+    with suppress(CheckpointError, ImportError):  # a damaged file, or a package that it lacks: it is not loaded
+        written = [directory / name for name in ("tokenizer_config.json", "config.json")]
+        its = [_read_json(file) for file in written if file.is_file()]
+        of_family = [TOKENIZER_MAPPING_NAMES.get(str(each.get("model_type"))) for each in its]
+        for name in filter(None, [*(each.get("tokenizer_class") for each in its), *of_family]):
+            return tuple(getattr(tokenizer_class_from_name(str(name)), "vocab_files_names", {}).values())
+    return ()
 
 
 def _weights(directory: Path) -> tuple[Path, ...]:
@@ -394,7 +433,10 @@ def _gguf_reader(path: Path) -> Any:
 
 
 def _n_tensors(path: Path) -> int:
-    """How many tensors a GGUF file says that it has, in its first 16 bytes."""
+    """How many tensors a file says that it has, GGUF in its first 16 bytes."""
+    if path.suffix == ".safetensors":
+        with safe_open(path, framework="pt") as file:
+            return len(file.keys())
     with path.open("rb") as file:
         return int.from_bytes(file.read(16)[8:], "little")
 
@@ -452,6 +494,39 @@ def _require_floats(model: PreTrainedModel, files: Iterable[Path]) -> None:
             raise CheckpointError(f"{path} holds {what}; give the repository that they were made from.")
 
 
+def _require_computed(model: PreTrainedModel, files: Iterable[Path]) -> None:
+    """Refuse frequencies and masks of older versions that are not those which the configuration gives.
+
+    What was stored before it was scaled is theta^(-2i / d), and what was rounded is float16 or bfloat16.
+    """
+    ropes = getattr(model.config, "rope_parameters", None) or {}
+    thetas = {
+        each["rope_theta"] for each in (ropes, *ropes.values()) if isinstance(each, dict) and "rope_theta" in each
+    }
+    here = dict(model.named_buffers())
+    for path in files:
+        with safe_open(path, framework="pt") as file:
+            for name in filter(_COMPUTED.search, file.keys()):
+                kept, kind = file.get_tensor(name).float().cpu(), "inv_freq" if name.endswith("inv_freq") else name
+                own = [its.float().cpu() for its_name, its in here.items() if its_name.endswith(kind)]
+                if kind == "inv_freq":
+                    own += [theta ** -torch.linspace(0, 1, len(its) + 1)[:-1] for its in own for theta in thetas]
+                if own and not any(map(partial(_rounded_alike, kept), own)):
+                    raise CheckpointError(
+                        f"{path} holds {name}, which is not what its configuration gives; correct the angles of "
+                        "positions (rope_theta, say) or the window in config.json, or give the model that it was made "
+                        "from."
+                    )
+
+
+def _rounded_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two vectors, or two masks as far as both go, differ by the rounding of float16 or bfloat16 at most."""
+    if one.ndim != other.ndim or (one.ndim == 1 and len(one) != len(other)):
+        return False
+    corner = tuple(map(slice, map(min, one.shape, other.shape)))
+    return torch.allclose(one[corner], other[corner], rtol=2**-8, atol=2**-24)
+
+
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
     """Loading takes a second, and in a notebook the library's bar is a widget that stays behind, dead, on the page."""
@@ -466,6 +541,7 @@ def _without_progress_bars() -> Iterator[None]:
 
 def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTrainedModel:
     try:
+        _configuration(path)
         with _without_progress_bars():
             model, report = AutoModelForCausalLM.from_pretrained(
                 directory,
@@ -476,6 +552,8 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
                 ignore_mismatched_sizes=True,  # refused below, with the name of the weight
                 **options,
             )
+    except CheckpointError:
+        raise
     except Exception as error:  # transformers and what it calls raise whatever a file makes them
         raise CheckpointError(
             f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory)}"
@@ -486,7 +564,13 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
             f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
             "again."
         )
-    _require_place(path, (name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)))
+    without_place = [name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)]
+    if wrapped := [name for name in without_place if name.partition(".")[2] in report["missing_keys"]]:
+        raise CheckpointError(
+            f"{path} calls its weights otherwise than the model does ({wrapped[0]}); save what is inside the wrapper "
+            f"{wrapped[0].partition('.')[0]!r} of its training."
+        )
+    _require_place(path, without_place)
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
