@@ -33,7 +33,7 @@ from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, 
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
-from explainer.data.files import PERMIT, canonical_name
+from explainer.data.files import PERMIT, canonical_name, limit_advice
 from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import validation
@@ -177,7 +177,7 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
         raise
     except Exception as error:  # as in `_model`
         raise CheckpointError(
-            f"{path} does not describe a causal language model: {error!r}{_remedy(directory)}"
+            f"{path} does not describe a causal language model: {error!r}{_remedy(directory, error)}"
         ) from error
 
 
@@ -556,7 +556,7 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
         raise
     except Exception as error:  # transformers and what it calls raise whatever a file makes them
         raise CheckpointError(
-            f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory)}"
+            f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory, error)}"
         ) from error
     model.config.return_dict, model.config.output_attentions, model.config.output_hidden_states = True, False, False
     if mismatched := sorted(name for name, *_ in report["mismatched_keys"]):
@@ -577,8 +577,10 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
     return model
 
 
-def _remedy(directory: Path) -> str:
+def _remedy(directory: Path, error: Exception) -> str:
     """What may be taken out of a config.json that does not load: what a training wrote that is no part of the model."""
+    if limit := limit_advice(error):
+        return f"; {limit}"
     path = directory / "config.json"
     written = _read_json(path) if path.is_file() else {}
     found = [name for name in ("use_return_dict", "attn_implementation", "_attn_implementation") if name in written]
@@ -591,7 +593,7 @@ def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBas
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
     except Exception as error:  # as above; `tokenizers` raises bare ones
-        remedy = "give a file that holds one" if options else f"save one beside it{_remedy(directory)}"
+        remedy = "give a file that holds one" if options else f"save one beside it{_remedy(directory, error)}"
         raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); {remedy}.") from error
     tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
     bpe = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
