@@ -250,6 +250,22 @@ def test_gguf_holds_the_same_model(saved, tmp_path):
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
 
 
+def test_what_lies_beside_a_model_and_belongs_to_another_is_not_loaded(saved, copy, monkeypatch):
+    """PEFT, where it is installed, would add an adapter, and a tokenizer.json replaces that of a GGUF file."""
+    seen, from_pretrained = [], AutoModelForCausalLM.from_pretrained
+    look = lambda at, **its: (seen.extend(path.name for path in at.iterdir()), from_pretrained(at, **its))[1]  # noqa: E731
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", look)
+    write_gguf(loading.load(copy), copy / "model.gguf")
+    text = (copy / "tokenizer.json").read_text()
+    (copy / "tokenizer.json").write_text(text.replace('"add_prefix_space": false', '"add_prefix_space": true'))
+    (copy / "adapter_config.json").write_text("{}")
+    seen.clear()
+    assert loading.load(copy / "model.gguf").tokenize("film") == loading.load(saved["llama"]).tokenize("film")
+    loading.load(copy)
+    assert {"model.gguf", "model.safetensors", "tokenizer.json"} <= set(seen)
+    assert "adapter_config.json" not in seen
+
+
 def test_an_upper_case_suffix_is_one_and_a_part_of_a_split_file_is_named(saved, tmp_path):
     whole, part = tmp_path / "MODEL.GGUF", tmp_path / "model-00001-of-00002.gguf"
     write_gguf(loading.load(saved["llama"]), whole)
@@ -549,7 +565,7 @@ def adapter(suffix, *lacks):
     def damage(directory):
         (directory / "adapter_config.json").write_text("{}")
         assert loading.load(directory).name == str(directory)  # a whole model beside which it lies
-        (directory / "model.safetensors").rename(directory / f"adapter_model.{suffix}")
+        (directory / "model.safetensors").rename(directory / f"adapters.{suffix}")
         without(*lacks)(directory)
 
     return damage, r"holds an adapter .* merge them: .*merge_and_unload"
@@ -577,6 +593,13 @@ def wrapped(directory):
     """As where a model was saved as `torch.compile` gives it."""
     weights = load_file(directory / "model.safetensors")
     save_file({f"_orig_mod.{name}": its for name, its in weights.items()}, directory / "model.safetensors")
+
+
+def checkpoints(directory):
+    """As a training leaves them."""
+    for n in (10, 9):
+        shutil.copytree(directory, directory / f"checkpoint-{n}", ignore=lambda *_: {"checkpoint-10"})
+    (directory / "config.json").unlink()
 
 
 def indexed(found):
@@ -637,6 +660,7 @@ SMALL = dict(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_la
 T5 = dict(vocab_size=400, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
 COHERE = SMALL | dict(num_key_value_heads=1, logit_scale=8.0, initializer_range=0.5)
 OF_ANOTHER_VERSION = '{"version": "9.0", "model": {"type": "Unheard"}}'
+POINTER = "version https://git-lfs.github.com/spec/v1\nsize 12"
 WORDS, UNKNOWN, GPTQ = {"a": 3, "b": 4, "1": 5}, {"unk_token": "?"}, {"quant_method": "gptq"}
 NO_NEXT = "holds a {}, which does not predict the next token"
 
@@ -669,6 +693,12 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: edit_config(copy, quantization_config=GPTQ), r"quantised weights \(gptq\)"),
         (lambda copy: edit_config(copy, quantization_config={"load_in_4bit": True}), r"quantised weights \(unknown\)"),
         *(adapter(suffix, *lacks) for suffix in ("safetensors", "bin") for lacks in ((), ("config.json",))),
+        (rewritten(lambda _: {"base_model.model.norm.weight": torch.ones(1)}), r"holds an adapter .*; merge them"),
+        (lambda copy: (copy / "tokenizer.json").write_text(POINTER), r"tokenizer\.json is a pointer of Git LFS"),
+        (lambda copy: edit_config(copy, rope_theta=5e5), r"rope_theta 500000\.0 and 10000\.0; take out one"),
+        (lambda copy: edit_config(copy, quantization_config={}), "take quantization_config, left by a training"),
+        (lambda copy: edit_config(copy, pad_token_id=400), "take pad_token_id, left by a training"),
+        (checkpoints, r"no config\.json; give .*checkpoint-10\."),
         (pickled, r"found pytorch_model\.bin.*a pickle can run any code.*save_pretrained"),
         (without("model.safetensors"), "found no weights"),
         (not_finite, r"logits are not finite, or all alike, in torch\.float32; its weights are damaged"),
@@ -789,6 +819,9 @@ def test_what_is_no_whole_gguf_file_is_named(saved, tmp_path):
         pass
     with tiny_models.gguf_file(tmp_path / "deep.gguf", block_count=10**5) as writer:
         writer.add_tensor("token_embd.weight", np.ones((4, 4), np.float32))
+    with tiny_models.gguf_file(tmp_path / "lora.gguf", type="adapter") as writer:
+        writer.add_tensor("blk.0.attn_q.weight.lora_a", np.ones((4, 4), np.float32))
+    refused("holds no model, but its adapter", tmp_path / "lora.gguf")
     for read in (loading.load, loading.skeleton):
         refused("says that it has 100000 layers, and holds 1 tensors", tmp_path / "deep.gguf", read)
         refused(r"words\.gguf holds no weights, only a vocabulary or settings", tmp_path / "words.gguf", read)

@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
 from json import JSONDecodeError
 from pathlib import Path
@@ -42,7 +42,12 @@ from explainer.models.checkpoint import Checkpoint
 STARTER = "SmolLM2-135M-Instruct"
 """Name of the checkpoint that comes through the package index."""
 
+_POINTER = b"version https://git-lfs."
 _CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a machine where you trust the file"
+_MERGE = (
+    "merge them: AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the "
+    "tokenizer beside it, and give that directory"
+)
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
 _HUB_SECONDS = 30
 """After which a hub that says nothing is not waited for."""
@@ -55,6 +60,8 @@ _TEXTS = (
     *("tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model", "tiktoken.model"),
 )
 """What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
+
+_TAKEN_BESIDE = ("adapter_config.json", "tokenizer.json")
 
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
@@ -85,10 +92,11 @@ def load(
     path, revision = _locate(name)
     if path.is_file():
         reader = _gguf_reader(path)
-        files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
+        files, read, of_model, of_both = (path,), (path,), {}, {"gguf_file": path.name}
     else:
-        reader, files, directory, of_model, of_both = None, _weight_files(path), path, {"use_safetensors": True}, {}
-    model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
+        reader, files, read, of_model, of_both = None, _weight_files(path), _loaded(path), {"use_safetensors": True}, {}
+    with _alone(read) as directory:
+        model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
     if reader is not None:
         _require_place(path, _without_place(model, reader))
     else:
@@ -185,6 +193,9 @@ def _configuration(path: Path) -> PreTrainedConfig:
     """That of a directory or file; refuses more layers than it has tensors, which would take for ever to build."""
     directory, of_file = (path.parent, {"gguf_file": path.name}) if path.is_file() else (path, {})
     config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
+    theta = (getattr(config, "rope_parameters", None) or {}).get("rope_theta")
+    if not of_file and theta != (written := _read_json(path / "config.json").get("rope_theta")) and theta and written:
+        raise CheckpointError(f"{path}/config.json says two things, rope_theta {written} and {theta}; take out one.")
     files = (path,) if path.is_file() else filter(Path.is_file, _weights(path))
     n_layers, n_tensors = getattr(config, "num_hidden_layers", 0), sum(map(_n_tensors, files))
     if n_layers > n_tensors:
@@ -223,7 +234,11 @@ def _permission() -> Iterator[None]:
 def _require_permission(path: Path) -> None:
     with _permission():
         for file in (path,) if path.is_file() else _loaded(path) if os.listdir(path) else ():
-            file.open("rb").close()
+            with file.open("rb") as stream:
+                if stream.read(len(_POINTER)) == _POINTER:
+                    raise CheckpointError(
+                        f"{file} is a pointer of Git LFS, not the file; fetch that with git lfs pull."
+                    )
 
 
 @lru_cache(maxsize=16)  # a process asks the hub once, and what it loads, weighs and names is one revision
@@ -349,11 +364,14 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
     _require_no_adapter(directory)
     config = directory / "config.json"
     if not config.is_file():
-        inside = sorted([*directory.glob("*.gguf"), *(found.parent for found in directory.glob("*/config.json"))])
-        give = inside[-1] if inside else "the directory that save_pretrained wrote"
+        models = (found.parent for name in ("config", "adapter_config") for found in directory.glob(f"*/{name}.json"))
+        inside = sorted([*directory.glob("*.gguf"), *models], key=lambda its: (len(its.name), its.name))
+        give = inside[-1] if inside else "the directory that save_pretrained wrote"  # of checkpoints the newest
         raise CheckpointError(f"{directory} has no config.json; give {give}.")
     files = _weights(directory)
     if not files:
+        if gguf := sorted(directory.glob("*.gguf")):
+            raise CheckpointError(f"{directory} holds no *.safetensors file; give {gguf[-1]}.")
         pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
         raise CheckpointError(
             f"{directory} holds no *.safetensors file (found {', '.join(pickled) or 'no weights'}). Pickled weights "
@@ -392,13 +410,10 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
 
 def _require_no_adapter(directory: Path) -> None:
     """What PEFT writes is only what a training added, whatever configuration lies beside it."""
-    adapters = [*directory.glob("adapter_model.*"), *directory.glob("adapter_config.json")]
-    if adapters and all(file.name.startswith("adapter_model") for file in _weights(directory)):
-        raise CheckpointError(
-            f"{directory} holds an adapter ({adapters[0].name}), and not the model that it adapts; merge them: "
-            "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the tokenizer "
-            "beside it, and give that directory."
-        )
+    adapters = sorted(directory.glob("adapter*.*"))
+    if adapters and all(file in adapters for file in _weights(directory)):
+        what = f"an adapter ({adapters[0].name}), and not the model that it adapts"
+        raise CheckpointError(f"{directory} holds {what}; {_MERGE}.")
 
 
 def _read_json(path: Path) -> dict:
@@ -427,8 +442,11 @@ def _gguf_reader(path: Path) -> Any:
             f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
             "llama.cpp, given the first part and a name, and give the file of that name."
         )
-    if not reader.tensors:
-        raise CheckpointError(f"{path} holds no weights, only a vocabulary or settings; give the file of the model.")
+    kind = reader.get_field("general.type")
+    its = str(kind.contents()) if kind else "model"
+    if its != "model" or not reader.tensors:
+        what = f"no model, but its {its}" if its != "model" else "no weights, only a vocabulary or settings"
+        raise CheckpointError(f"{path} holds {what}; give the file of the model.")
     return reader
 
 
@@ -477,6 +495,8 @@ def _is_buffer(tensor: Any) -> bool:
 def _require_place(path: Path, names: Iterable[str]) -> None:
     if names := sorted(names):
         shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+        if any(map(re.compile(r"\.lora_|\.base_layer\.|^base_model\.").search, names)):
+            raise CheckpointError(f"{path} holds an adapter beside or in place of weights ({shown}); {_MERGE}.")
         raise CheckpointError(
             f"{path} holds weights for which the model that it describes has no place ({shown}); without them it is "
             "another model. Correct its configuration (attention_bias, say), or give the model that it was made from."
@@ -525,6 +545,25 @@ def _rounded_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
         return False
     corner = tuple(map(slice, map(min, one.shape, other.shape)))
     return torch.allclose(one[corner], other[corner], rtol=2**-8, atol=2**-24)
+
+
+@contextmanager
+def _alone(files: Iterable[Path]) -> Iterator[Path]:
+    """The directory of these files; links to them alone where another is beside them that transformers would load, too.
+
+    That is an adapter, where PEFT is installed, and beside a GGUF file another tokenizer.
+    """
+    (directory,) = {file.parent for file in files}
+    with ExitStack() as stack:
+        if any(directory / name not in files and (directory / name).exists() for name in _TAKEN_BESIDE):
+            directory = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            for file in files:
+                link = Path(directory, file.name)
+                try:
+                    link.symlink_to(file.resolve())
+                except OSError:  # Windows asks for a right
+                    os.link(file, link)
+        yield Path(directory)
 
 
 @contextmanager
@@ -586,6 +625,8 @@ def _remedy(directory: Path, error: Exception) -> str:
     found = [name for name in ("use_return_dict", "attn_implementation", "_attn_implementation") if name in written]
     dtypes = [name for name in ("dtype", "torch_dtype") if isinstance(written.get(name), str)]
     found += [name for name in dtypes if not hasattr(torch, written[name])]
+    found += ["quantization_config"] * (written.get("quantization_config") == {})
+    found += ["pad_token_id"] * ("Padding_idx" in str(error))
     return f"; take {' and '.join(found)}, left by a training, out of config.json" if found else ""
 
 
