@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from explainer import __version__
-from explainer.data.files import PERMIT, home_expanded
+from explainer.data.files import PERMIT, home_expanded, limit_advice
 from explainer.errors import ExplainerError
 
 SELECTION_SEEDS = (100, 101, 102, 103, 104)
@@ -41,9 +41,12 @@ def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] 
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         no_path = error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-        if not (full or no_path or isinstance(error, PermissionError)):
+        limit = limit_advice(error)
+        if not (full or no_path or limit or isinstance(error, PermissionError)):
             raise
-        remedy = "free some space and run again to go on" if full else "give another path, or mend what is there"
+        remedy = limit or (
+            "free some space and run again to go on" if full else "give another path, or mend what is there"
+        )
         print(f"explainer: {error}; {PERMIT if isinstance(error, PermissionError) else remedy}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -79,11 +82,16 @@ def _is_closed_pipe(error: OSError) -> bool:
 @contextmanager
 def _warnings_of_one_line() -> Iterator[None]:
     """What a warning says, without the line of code that gave it."""
-    shown, warnings.formatwarning = warnings.formatwarning, lambda message, *_, **__: f"explainer: {message}\n"
+    shown, warnings.formatwarning = warnings.formatwarning, one_line
     try:
         yield
     finally:
         warnings.formatwarning = shown
+
+
+def one_line(message: Warning | str, *_: Any, **__: Any) -> str:
+    """A warning as it is shown."""
+    return f"explainer: {message}\n"
 
 
 def _parser() -> argparse.ArgumentParser:

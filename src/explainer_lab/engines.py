@@ -12,14 +12,17 @@ import signal
 import socket
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from types import ModuleType
 from typing import Any, TypeVar
 
+from explainer.commands import one_line
+from explainer.data.files import limit_advice
 from explainer.errors import EngineError, ExplainerError
 
 Group = tuple[Any, ...]
@@ -60,28 +63,45 @@ def in_processes(
     """
     pool = _pool(workers, threads, gpus)
     try:
-        for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
+        with _room_for(workers):
+            begun = [pool.submit(_outcomes, work, group) for group in groups]
+        for finished in as_completed(begun):
             yield from finished.result()
     except BrokenProcessPool as error:
-        raise EngineError(f"A process died ({error}). Did memory run out? Use fewer than {workers}.") from error
-    except (GeneratorExit, KeyboardInterrupt):  # nobody waits for what is being computed
+        raise EngineError(
+            f"A process died ({error}). Did memory run out, or all processes of a user (ulimit -u)? Use fewer than "
+            f"{workers}."
+        ) from error
+    except (GeneratorExit, KeyboardInterrupt, EngineError):  # nobody waits for what is being computed
         for process in list(pool._processes.values()):
             process.terminate()
         raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        with suppress(RuntimeError):  # a pool whose own thread could not be started waits for it all the same
+            pool.shutdown(cancel_futures=True)
 
 
 def _pool(workers: int, threads: int, gpus: Sequence[str]) -> ProcessPoolExecutor:
     workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
-    try:
+    with _room_for(workers):
         seen = spawn.SimpleQueue()
         for i in range(workers if gpus else 0):
             seen.put(gpus[i % len(gpus)])
         return ProcessPoolExecutor(workers, spawn, _begin, (threads, seen if gpus else None))
-    except (OSError, NotImplementedError, ImportError) as error:  # the last where Python was built without locks
-        raise EngineError(
+
+
+@contextmanager
+def _room_for(workers: int) -> Iterator[None]:
+    """Say what is lacking where processes, or the locks and pipes between them, cannot be had."""
+    try:
+        yield
+    except (OSError, NotImplementedError, ImportError, RuntimeError) as error:
+        if limit := limit_advice(error):
+            raise EngineError(f"{workers} processes cannot be started here ({error}): {limit}.") from error
+        if not isinstance(error, (OSError, NotImplementedError, ImportError)):
+            raise
+        raise EngineError(  # an ImportError where Python was built without locks
             f"{workers} processes need shared memory for their locks, and cannot have it here ({error}): make /dev/shm "
             "writable and give it some room, or leave out --workers."
         ) from error
@@ -120,7 +140,9 @@ def _begin(threads: int, seen: Any) -> None:
     import torch  # noqa: PLC0415 (only workers need it here)
 
     torch.set_num_threads(threads)
-    Thread(target=_end_with_parent, daemon=True).start()
+    warnings.formatwarning = one_line
+    with suppress(RuntimeError):  # no thread can be started, as whoever computes will say
+        Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:

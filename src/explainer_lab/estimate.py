@@ -16,7 +16,7 @@ def estimate_lines(experiment: Any, planned: Sequence[tuple[Any, Identity, str]]
     """A line for each checkpoint with something to compute, and one for what its number format rounds, if it does.
 
     The time of a setting is the median of those of the checkpoint that are stored, else that of the book's checkpoint
-    times the ratio of the numbers of weights. The memory is that of the largest setting, as `memory.required_bytes`
+    times `durations.ratio`. The memory is that of the largest setting, as `memory.required_bytes`
     counts it.
     """
     waiting: dict[str, list[Any]] = {}
@@ -50,6 +50,6 @@ def _seconds(experiment: Any, checkpoint: str, took: Sequence[float] | None) -> 
         return math.nan, "nothing of this experiment is published"
     runs = published.rows_of_experiment(PUBLISHED / experiment.name, "runs")
     runs = runs[runs["checkpoint"] == loading.STARTER]
-    weights = sum(p.numel() for p in experiment.skeleton(checkpoint).parameters())
-    seconds = max(durations.LEAST, runs["seconds"].median() * weights / durations.WEIGHTS_OF_BOOK)
-    return seconds, "the book's, scaled by the number of weights; longer prompts take longer"
+    times = durations.ratio(experiment.skeleton(checkpoint))
+    seconds = max(durations.LEAST, runs["seconds"].median() * times)
+    return seconds, "the book's, scaled by the numbers of weights and layers; longer prompts take longer"

@@ -516,10 +516,8 @@ def test_named_examples_come_in_the_order_asked_and_unknown_words_are_named():
 
 def test_labels_are_those_of_the_examples_and_one_without_is_an_error():
     examples = [tasks.Example({"text": "a"}, "yes", 1), tasks.Example({"text": "b"}, "no", 0)]
-    assert (
-        tasks.example_labels(TWO, examples) == [1, 0]
-        and tasks.example_labels(replace(TWO, labels=None), examples) is None
-    )
+    assert tasks.example_labels(TWO, examples) == [1, 0]
+    assert tasks.example_labels(replace(TWO, labels=None), examples) is None
     with pytest.raises(TaskError, match="1 examples of task 'two' have no label"):
         tasks.example_labels(TWO, [*examples, tasks.Example({"text": "c"}, "yes")])
 

@@ -1,5 +1,6 @@
 """Engines: what comes out of them, and what becomes of a run whose workers or consumer go away."""
 
+import errno
 import os
 import pickle
 import signal
@@ -281,6 +282,23 @@ def test_without_shared_memory_the_remedy_is_said(monkeypatch, error):
 
     monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", refuse)
     with pytest.raises(EngineError, match=r"2 processes need shared memory .*leave out --workers"):
+        list(engines.in_processes(groups(3), numbers_and_state, workers=2))
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "limit"),
+    [
+        ("multiprocessing.util.spawnv_passfds", OSError(errno.EMFILE, "Too many open files"), "-n"),
+        ("multiprocessing.util.spawnv_passfds", BlockingIOError(errno.EAGAIN, "temporarily unavailable"), "-u"),
+        ("threading.Thread.start", RuntimeError("can't start new thread"), "-u"),
+    ],
+)
+def test_the_limit_of_a_user_is_named_that_keeps_processes_from_starting(monkeypatch, where, error, limit):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(where, refuse)
+    with pytest.raises(EngineError, match=rf"2 processes cannot be started here .*\(ulimit {limit}\), or give fewer"):
         list(engines.in_processes(groups(3), numbers_and_state, workers=2))
 
 

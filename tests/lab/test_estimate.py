@@ -60,15 +60,19 @@ def test_seconds_in_words(seconds, words):
 
 
 def test_the_weights_of_the_book_are_counted():
-    shapes = loading.skeleton(loading.STARTER).parameters()
-    assert sum(p.numel() for p in shapes) == durations.WEIGHTS_OF_BOOK
+    model = loading.skeleton(loading.STARTER)
+    assert sum(p.numel() for p in model.parameters()) == durations.WEIGHTS_OF_BOOK
+    assert model.config.num_hidden_layers == durations.LAYERS_OF_BOOK
+    assert durations.ratio(model) == 1
 
 
-def test_a_model_takes_the_time_of_the_book_by_its_number_of_weights(monkeypatch):
+def test_a_model_takes_the_time_of_the_book_by_its_weights_and_a_small_one_by_its_layers(monkeypatch):
     each = published.rows_of_experiment(published_directory() / "comparison", "runs", "word-pairs")["seconds"].median()
-    for ratio, least in ((0.5, 0), (1, 0), (4, 0), (0, 3)):
-        weights = [SimpleNamespace(numel=lambda ratio=ratio: ratio * durations.WEIGHTS_OF_BOOK)]
-        monkeypatch.setattr(loading, "skeleton", lambda _, weights=weights: SimpleNamespace(parameters=lambda: weights))
+    for share, n_layers, ratio, least in ((0.5, 30, 0.5, 0), (4, 30, 4, 0), (0.001, 60, 0.2, 0), (0, 0, 0, 3)):
+        weights = [SimpleNamespace(numel=lambda share=share: share * durations.WEIGHTS_OF_BOOK)]
+        config = SimpleNamespace(num_hidden_layers=n_layers)
+        model = SimpleNamespace(parameters=lambda weights=weights: weights, config=config)
+        monkeypatch.setattr(loading, "skeleton", lambda _, model=model: model)
         said = durations.of_grids("comparison", "another", {"word-pairs": 1000})
         assert said.startswith(f"{durations.in_words(1000 * (ratio * each or least))} in one process")
 

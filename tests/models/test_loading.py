@@ -175,6 +175,12 @@ def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
         digests.add(loading.digest(copy))
     digests.add(loading.digest(tiny_models.save("llama", tmp_path / "weights", seed=1)))
     assert len(digests | {same}) == 4
+    (copy / "normalizer.json").write_text("{}")
+    assert loading.digest(copy) in digests
+    edit_config(copy, "tokenizer_config.json", tokenizer_class="WhisperTokenizer")
+    read = loading.digest(copy)
+    (copy / "normalizer.json").write_text('{"a": "b"}')
+    assert loading.digest(copy) != read, "this class reads it"
     assert loading.digest(loading.STARTER) == assets.CHECKPOINT.sha256
 
 
@@ -242,6 +248,22 @@ def test_gguf_holds_the_same_model(saved, tmp_path):
     assert checkpoint.tokenize("Review: a dull film\nSentiment:") == ids
     logits = [c.logits(c.hidden(input_ids=torch.tensor([ids]))) for c in (original, checkpoint)]
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-4)
+
+
+def test_what_lies_beside_a_model_and_belongs_to_another_is_not_loaded(saved, copy, monkeypatch):
+    """PEFT, where it is installed, would add an adapter, and a tokenizer.json replaces that of a GGUF file."""
+    seen, from_pretrained = [], AutoModelForCausalLM.from_pretrained
+    look = lambda at, **its: (seen.extend(path.name for path in at.iterdir()), from_pretrained(at, **its))[1]  # noqa: E731
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", look)
+    write_gguf(loading.load(copy), copy / "model.gguf")
+    text = (copy / "tokenizer.json").read_text()
+    (copy / "tokenizer.json").write_text(text.replace('"add_prefix_space": false', '"add_prefix_space": true'))
+    (copy / "adapter_config.json").write_text("{}")
+    seen.clear()
+    assert loading.load(copy / "model.gguf").tokenize("film") == loading.load(saved["llama"]).tokenize("film")
+    loading.load(copy)
+    assert {"model.gguf", "model.safetensors", "tokenizer.json"} <= set(seen)
+    assert "adapter_config.json" not in seen
 
 
 def test_an_upper_case_suffix_is_one_and_a_part_of_a_split_file_is_named(saved, tmp_path):
@@ -547,7 +569,7 @@ def adapter(suffix, *lacks):
     def damage(directory):
         (directory / "adapter_config.json").write_text("{}")
         assert loading.load(directory).name == str(directory)  # a whole model beside which it lies
-        (directory / "model.safetensors").rename(directory / f"adapter_model.{suffix}")
+        (directory / "model.safetensors").rename(directory / f"adapters.{suffix}")
         without(*lacks)(directory)
 
     return damage, r"holds an adapter .* merge them: .*merge_and_unload"
@@ -569,6 +591,19 @@ def rewritten(change):
         save_file(weights | change(weights), directory / "model.safetensors", metadata={"format": "pt"})
 
     return damage
+
+
+def wrapped(directory):
+    """As where a model was saved as `torch.compile` gives it."""
+    weights = load_file(directory / "model.safetensors")
+    save_file({f"_orig_mod.{name}": its for name, its in weights.items()}, directory / "model.safetensors")
+
+
+def checkpoints(directory):
+    """As a training leaves them."""
+    for n in (10, 9):
+        shutil.copytree(directory, directory / f"checkpoint-{n}", ignore=lambda *_: {"checkpoint-10"})
+    (directory / "config.json").unlink()
 
 
 def indexed(found):
@@ -629,6 +664,7 @@ SMALL = dict(vocab_size=400, hidden_size=16, intermediate_size=16, num_hidden_la
 T5 = dict(vocab_size=400, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2)
 COHERE = SMALL | dict(num_key_value_heads=1, logit_scale=8.0, initializer_range=0.5)
 OF_ANOTHER_VERSION = '{"version": "9.0", "model": {"type": "Unheard"}}'
+POINTER = "version https://git-lfs.github.com/spec/v1\nsize 12"
 WORDS, UNKNOWN, GPTQ = {"a": 3, "b": 4, "1": 5}, {"unk_token": "?"}, {"quant_method": "gptq"}
 NO_NEXT = "holds a {}, which does not predict the next token"
 
@@ -640,6 +676,8 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: (copy / "config.json").write_text("{"), r"config\.json cannot be read"),
         *((cut(keep), r"model\.safetensors is damaged or cut short") for keep in (0, 6, 1000, -1)),
         (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
+        (lambda copy: edit_config(copy, num_hidden_layers=10**5), "100000 layers, and holds 29 tensors; fetch"),
+        (wrapped, r"otherwise than the model does \(_orig_mod\.model\..* save what is inside the wrapper '_orig_mod'"),
         (lambda copy: edit_config(copy, intermediate_size=65), r"other shapes than its config\.json says \(model"),
         (lambda copy: (copy / "config.json").write_text("[]"), "holds no JSON object"),
         (lambda copy: edit_config(copy, architectures=[None], num_hidden_layers=4), "lacks weights"),
@@ -659,6 +697,12 @@ NO_NEXT = "holds a {}, which does not predict the next token"
         (lambda copy: edit_config(copy, quantization_config=GPTQ), r"quantised weights \(gptq\)"),
         (lambda copy: edit_config(copy, quantization_config={"load_in_4bit": True}), r"quantised weights \(unknown\)"),
         *(adapter(suffix, *lacks) for suffix in ("safetensors", "bin") for lacks in ((), ("config.json",))),
+        (rewritten(lambda _: {"base_model.model.norm.weight": torch.ones(1)}), r"holds an adapter .*; merge them"),
+        (lambda copy: (copy / "tokenizer.json").write_text(POINTER), r"tokenizer\.json is a pointer of Git LFS"),
+        (lambda copy: edit_config(copy, rope_theta=5e5), r"rope_theta 500000\.0 and 10000\.0; take out one"),
+        (lambda copy: edit_config(copy, quantization_config={}), "take quantization_config, left by a training"),
+        (lambda copy: edit_config(copy, pad_token_id=400), "take pad_token_id, left by a training"),
+        (checkpoints, r"no config\.json; give .*checkpoint-10\."),
         (pickled, r"found pytorch_model\.bin.*a pickle can run any code.*save_pretrained"),
         (without("model.safetensors"), "found no weights"),
         (not_finite, r"logits are not finite, or all alike, in torch\.float32; its weights are damaged"),
@@ -702,6 +746,10 @@ BIAS = {f"model.layers.{i}.self_attn.{part}_proj.bias": torch.ones(48) for i in 
 MASK = torch.ones(1, 1, tiny_models.LENGTH, tiny_models.LENGTH).tril().bool()
 
 
+def angles(theta, size, dtype=torch.float):
+    return {"model.layers.0.self_attn.rotary_emb.inv_freq": (theta ** -(torch.arange(0, size, 2) / size)).to(dtype)}
+
+
 def with_weights(saved, family, directory, more):
     shutil.copytree(saved[family], directory)
     rewritten(more)(directory)
@@ -721,13 +769,26 @@ def test_weights_without_a_place_are_named(saved, tmp_path, more, names):
 
 
 @pytest.mark.parametrize(
+    ("family", "more", "name"),
+    [
+        ("llama", angles(1.1e4, 8), "inv_freq"),
+        ("llama", angles(1e4, 4), "inv_freq"),
+        ("gpt_neo", {"transformer.h.1.attn.attention.bias": MASK & ~MASK.tril(-8)}, r"attn\.attention\.bias"),
+    ],
+)
+def test_what_older_versions_wrote_of_another_model_is_named(saved, tmp_path, family, more, name):
+    path = with_weights(saved, family, tmp_path / "other", lambda _: more)
+    refused(f"holds .*{name}, which is not what its configuration gives; correct", path)
+
+
+@pytest.mark.parametrize(
     ("family", "more"),
     [
-        ("llama", lambda _: {f"model.layers.{i}.self_attn.rotary_emb.inv_freq": torch.ones(4) for i in range(3)}),
+        *(("llama", lambda _, to=dtype: angles(1e4, 8, to)) for dtype in (torch.float, torch.half, torch.bfloat16)),
         ("llama", lambda of: {"lm_head.weight": of["model.embed_tokens.weight"].clone()}),
         ("gpt2", lambda _: {"transformer.h.0.attn.bias": MASK, "transformer.h.0.attn.masked_bias": torch.tensor(-1e4)}),
         ("gpt_neo", lambda _: {"transformer.h.0.attn.attention.bias": MASK}),
-        ("gpt_neox", lambda _: {"gpt_neox.layers.0.attention.rotary_emb.inv_freq": torch.ones(4)}),
+        ("gpt_neox", lambda _: {"gpt_neox.layers.0.attention.rotary_emb.inv_freq": torch.ones(1)}),
         ("opt", lambda _: {"model.decoder.version": torch.tensor([3.0])}),
         ("xglm", lambda _: {"model.embed_positions.weights": torch.ones(9, 32)}),
     ],
@@ -760,5 +821,11 @@ def test_what_is_no_whole_gguf_file_is_named(saved, tmp_path):
         refused(r"cut\.gguf is damaged or cut short .* fetch it again", tmp_path / "cut.gguf")
     with tiny_models.gguf_file(tmp_path / "words.gguf", block_count=9**9):
         pass
+    with tiny_models.gguf_file(tmp_path / "deep.gguf", block_count=10**5) as writer:
+        writer.add_tensor("token_embd.weight", np.ones((4, 4), np.float32))
+    with tiny_models.gguf_file(tmp_path / "lora.gguf", type="adapter") as writer:
+        writer.add_tensor("blk.0.attn_q.weight.lora_a", np.ones((4, 4), np.float32))
+    refused("holds no model, but its adapter", tmp_path / "lora.gguf")
     for read in (loading.load, loading.skeleton):
+        refused("says that it has 100000 layers, and holds 1 tensors", tmp_path / "deep.gguf", read)
         refused(r"words\.gguf holds no weights, only a vocabulary or settings", tmp_path / "words.gguf", read)

@@ -1,5 +1,6 @@
 """Where published results are, how their numbers are written, how a file gets there whole; what is kept of an error."""
 
+import errno
 import json
 import math
 import os
@@ -145,6 +146,14 @@ def report_unexpected(error: Exception, advice: str | None = None) -> str:
     *_, place = traceback.extract_tb(error.__traceback__)
     what = f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
     return f"{what}; {advice or f'please report this with {_kept(error)}'}."
+
+
+def limit_advice(error: BaseException) -> str | None:
+    """What to do where a user has opened all files, or started all processes and threads, that he may; else None."""
+    number, way = getattr(error, "errno", None), "raise the limit (ulimit {}), or give fewer --workers and --threads"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return way.format("-n")
+    return way.format("-u") if number == errno.EAGAIN or "can't start new thread" in str(error) else None
 
 
 def _kept(error: Exception) -> str:

@@ -95,7 +95,7 @@ class Checkpoint:
     def _declared(self, token_id: int) -> bool:
         """Whether the files have a token; a tokenizer class adds its own default ones where they lack them."""
         path = self.files[0].parent / "tokenizer.json"
-        if not path.is_file():
+        if not path.is_file() or self.files[0].suffix.lower() == ".gguf":  # which holds its own
             return True
         written = json.loads(path.read_text("utf-8"))
         vocabulary = written["model"].get("vocab", {})

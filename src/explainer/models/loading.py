@@ -8,8 +8,8 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import lru_cache
+from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache, partial
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,21 @@ import torch
 from huggingface_hub import constants
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers import __version__ as transformers_version
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
-from explainer.data.files import PERMIT, canonical_name
+from explainer.data.files import PERMIT, canonical_name, limit_advice
 from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import validation
@@ -34,7 +42,12 @@ from explainer.models.checkpoint import Checkpoint
 STARTER = "SmolLM2-135M-Instruct"
 """Name of the checkpoint that comes through the package index."""
 
+_POINTER = b"version https://git-lfs."
 _CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a machine where you trust the file"
+_MERGE = (
+    "merge them: AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the "
+    "tokenizer beside it, and give that directory"
+)
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
 _HUB_SECONDS = 30
 """After which a hub that says nothing is not waited for."""
@@ -44,9 +57,11 @@ _TEXTS = (
     *("config.json", "generation_config.json", "tokenizer.json", "tokenizer.*.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json", "emoji.json", "tekken.json"),
     *("vocab.json", "vocab.txt", "merges.txt", "dict.txt"),
-    *("tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model"),
+    *("tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model", "tiktoken.model"),
 )
 """What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
+
+_TAKEN_BESIDE = ("adapter_config.json", "tokenizer.json")
 
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
@@ -55,6 +70,9 @@ _NO_WEIGHTS = re.compile(
     r"|\.version$|_float_tensor$"
 )
 """What older versions wrote beside the weights and newer ones compute: frequencies, masks, positions, versions."""
+
+_COMPUTED = re.compile(r"inv_freq$|\.attn(\.attention)?\.bias$")
+"""Those of `_NO_WEIGHTS` that say which model it is: how positions turn, and which tokens are attended to."""
 
 
 def load(
@@ -74,14 +92,16 @@ def load(
     path, revision = _locate(name)
     if path.is_file():
         reader = _gguf_reader(path)
-        files, directory, of_model, of_both = (path,), path.parent, {}, {"gguf_file": path.name}
+        files, read, of_model, of_both = (path,), (path,), {}, {"gguf_file": path.name}
     else:
-        reader, files, directory, of_model, of_both = None, _weight_files(path), path, {"use_safetensors": True}, {}
-    model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
+        reader, files, read, of_model, of_both = None, _weight_files(path), _loaded(path), {"use_safetensors": True}, {}
+    with _alone(read) as directory:
+        model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
     if reader is not None:
         _require_place(path, _without_place(model, reader))
     else:
         _require_floats(model, files)
+        _require_computed(model, files)
     model = model.eval().requires_grad_(False).to(device)
     checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision, files)
     validation.require_usable(checkpoint)
@@ -154,18 +174,36 @@ def dtype_of(name: str, device: str | torch.device | None) -> torch.dtype:
 def skeleton(name: str | os.PathLike) -> PreTrainedModel:
     """The model of this name without its weights, on the device "meta": its shapes. Raises CheckpointError."""
     path, _ = _locate(str(name))
-    of_file = {"gguf_file": path.name} if path.is_file() else {}
     directory = path.parent if path.is_file() else path
     if path.is_file() and not _n_tensors(path):
         _gguf_reader(path)  # says why, before memory is asked for that it would never fill
     try:
-        config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
+        config = _configuration(path)
         with torch.device("meta"):
             return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    except CheckpointError:
+        raise
     except Exception as error:  # as in `_model`
         raise CheckpointError(
-            f"{path} does not describe a causal language model: {error!r}{_remedy(directory)}"
+            f"{path} does not describe a causal language model: {error!r}{_remedy(directory, error)}"
         ) from error
+
+
+def _configuration(path: Path) -> PreTrainedConfig:
+    """That of a directory or file; refuses more layers than it has tensors, which would take for ever to build."""
+    directory, of_file = (path.parent, {"gguf_file": path.name}) if path.is_file() else (path, {})
+    config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
+    theta = (getattr(config, "rope_parameters", None) or {}).get("rope_theta")
+    if not of_file and theta != (written := _read_json(path / "config.json").get("rope_theta")) and theta and written:
+        raise CheckpointError(f"{path}/config.json says two things, rope_theta {written} and {theta}; take out one.")
+    files = (path,) if path.is_file() else filter(Path.is_file, _weights(path))
+    n_layers, n_tensors = getattr(config, "num_hidden_layers", 0), sum(map(_n_tensors, files))
+    if n_layers > n_tensors:
+        raise CheckpointError(
+            f"{path} says that it has {n_layers} layers, and holds {n_tensors} tensors; fetch it again, or correct the "
+            "number."
+        )
+    return config
 
 
 def _locate(name: str) -> tuple[Path, str | None]:
@@ -196,7 +234,11 @@ def _permission() -> Iterator[None]:
 def _require_permission(path: Path) -> None:
     with _permission():
         for file in (path,) if path.is_file() else _loaded(path) if os.listdir(path) else ():
-            file.open("rb").close()
+            with file.open("rb") as stream:
+                if stream.read(len(_POINTER)) == _POINTER:
+                    raise CheckpointError(
+                        f"{file} is a pointer of Git LFS, not the file; fetch that with git lfs pull."
+                    )
 
 
 @lru_cache(maxsize=16)  # a process asks the hub once, and what it loads, weighs and names is one revision
@@ -284,7 +326,19 @@ def _loaded(directory: Path) -> set[Path]:
     weights = _weights(directory)
     index = [] if directory / "model.safetensors" in weights else [directory / _INDEX]
     texts = [file for pattern in _TEXTS for file in directory.glob(pattern)]
-    return {file for file in (*weights, *index, *texts) if file.is_file()}
+    named = (directory / name for name in _tokenizer_files(directory))
+    return {file for file in (*weights, *index, *texts, *named) if file.is_file()}
+
+
+def _tokenizer_files(directory: Path) -> Iterable[str]:
+    """The names of the files that the class of a directory's tokenizer reads, as that class declares them."""
+    with suppress(CheckpointError, ImportError):  # a damaged file, or a package that it lacks: it is not loaded
+        written = [directory / name for name in ("tokenizer_config.json", "config.json")]
+        its = [_read_json(file) for file in written if file.is_file()]
+        of_family = [TOKENIZER_MAPPING_NAMES.get(str(each.get("model_type"))) for each in its]
+        for name in filter(None, [*(each.get("tokenizer_class") for each in its), *of_family]):
+            return tuple(getattr(tokenizer_class_from_name(str(name)), "vocab_files_names", {}).values())
+    return ()
 
 
 def _weights(directory: Path) -> tuple[Path, ...]:
@@ -310,11 +364,14 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
     _require_no_adapter(directory)
     config = directory / "config.json"
     if not config.is_file():
-        inside = sorted([*directory.glob("*.gguf"), *(found.parent for found in directory.glob("*/config.json"))])
-        give = inside[-1] if inside else "the directory that save_pretrained wrote"
+        models = (found.parent for name in ("config", "adapter_config") for found in directory.glob(f"*/{name}.json"))
+        inside = sorted([*directory.glob("*.gguf"), *models], key=lambda its: (len(its.name), its.name))
+        give = inside[-1] if inside else "the directory that save_pretrained wrote"  # of checkpoints the newest
         raise CheckpointError(f"{directory} has no config.json; give {give}.")
     files = _weights(directory)
     if not files:
+        if gguf := sorted(directory.glob("*.gguf")):
+            raise CheckpointError(f"{directory} holds no *.safetensors file; give {gguf[-1]}.")
         pickled = [p.name for p in sorted(directory.iterdir()) if p.suffix in (".bin", ".pt", ".pth", ".ckpt")]
         raise CheckpointError(
             f"{directory} holds no *.safetensors file (found {', '.join(pickled) or 'no weights'}). Pickled weights "
@@ -353,13 +410,10 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
 
 def _require_no_adapter(directory: Path) -> None:
     """What PEFT writes is only what a training added, whatever configuration lies beside it."""
-    adapters = [*directory.glob("adapter_model.*"), *directory.glob("adapter_config.json")]
-    if adapters and all(file.name.startswith("adapter_model") for file in _weights(directory)):
-        raise CheckpointError(
-            f"{directory} holds an adapter ({adapters[0].name}), and not the model that it adapts; merge them: "
-            "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the tokenizer "
-            "beside it, and give that directory."
-        )
+    adapters = sorted(directory.glob("adapter*.*"))
+    if adapters and all(file in adapters for file in _weights(directory)):
+        what = f"an adapter ({adapters[0].name}), and not the model that it adapts"
+        raise CheckpointError(f"{directory} holds {what}; {_MERGE}.")
 
 
 def _read_json(path: Path) -> dict:
@@ -388,13 +442,19 @@ def _gguf_reader(path: Path) -> Any:
             f"{path} is one of the {n_parts} parts of a split file; merge them with `llama-gguf-split --merge` of "
             "llama.cpp, given the first part and a name, and give the file of that name."
         )
-    if not reader.tensors:
-        raise CheckpointError(f"{path} holds no weights, only a vocabulary or settings; give the file of the model.")
+    kind = reader.get_field("general.type")
+    its = str(kind.contents()) if kind else "model"
+    if its != "model" or not reader.tensors:
+        what = f"no model, but its {its}" if its != "model" else "no weights, only a vocabulary or settings"
+        raise CheckpointError(f"{path} holds {what}; give the file of the model.")
     return reader
 
 
 def _n_tensors(path: Path) -> int:
-    """How many tensors a GGUF file says that it has, in its first 16 bytes."""
+    """How many tensors a file says that it has, GGUF in its first 16 bytes."""
+    if path.suffix == ".safetensors":
+        with safe_open(path, framework="pt") as file:
+            return len(file.keys())
     with path.open("rb") as file:
         return int.from_bytes(file.read(16)[8:], "little")
 
@@ -435,6 +495,8 @@ def _is_buffer(tensor: Any) -> bool:
 def _require_place(path: Path, names: Iterable[str]) -> None:
     if names := sorted(names):
         shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+        if any(map(re.compile(r"\.lora_|\.base_layer\.|^base_model\.").search, names)):
+            raise CheckpointError(f"{path} holds an adapter beside or in place of weights ({shown}); {_MERGE}.")
         raise CheckpointError(
             f"{path} holds weights for which the model that it describes has no place ({shown}); without them it is "
             "another model. Correct its configuration (attention_bias, say), or give the model that it was made from."
@@ -452,6 +514,58 @@ def _require_floats(model: PreTrainedModel, files: Iterable[Path]) -> None:
             raise CheckpointError(f"{path} holds {what}; give the repository that they were made from.")
 
 
+def _require_computed(model: PreTrainedModel, files: Iterable[Path]) -> None:
+    """Refuse frequencies and masks of older versions that are not those which the configuration gives.
+
+    What was stored before it was scaled is theta^(-2i / d), and what was rounded is float16 or bfloat16.
+    """
+    ropes = getattr(model.config, "rope_parameters", None) or {}
+    thetas = {
+        each["rope_theta"] for each in (ropes, *ropes.values()) if isinstance(each, dict) and "rope_theta" in each
+    }
+    here = dict(model.named_buffers())
+    for path in files:
+        with safe_open(path, framework="pt") as file:
+            for name in filter(_COMPUTED.search, file.keys()):
+                kept, kind = file.get_tensor(name).float().cpu(), "inv_freq" if name.endswith("inv_freq") else name
+                own = [its.float().cpu() for its_name, its in here.items() if its_name.endswith(kind)]
+                if kind == "inv_freq":
+                    own += [theta ** -torch.linspace(0, 1, len(its) + 1)[:-1] for its in own for theta in thetas]
+                if own and not any(map(partial(_rounded_alike, kept), own)):
+                    raise CheckpointError(
+                        f"{path} holds {name}, which is not what its configuration gives; correct the angles of "
+                        "positions (rope_theta, say) or the window in config.json, or give the model that it was made "
+                        "from."
+                    )
+
+
+def _rounded_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two vectors, or two masks as far as both go, differ by the rounding of float16 or bfloat16 at most."""
+    if one.ndim != other.ndim or (one.ndim == 1 and len(one) != len(other)):
+        return False
+    corner = tuple(map(slice, map(min, one.shape, other.shape)))
+    return torch.allclose(one[corner], other[corner], rtol=2**-8, atol=2**-24)
+
+
+@contextmanager
+def _alone(files: Iterable[Path]) -> Iterator[Path]:
+    """The directory of these files; links to them alone where another is beside them that transformers would load, too.
+
+    That is an adapter, where PEFT is installed, and beside a GGUF file another tokenizer.
+    """
+    (directory,) = {file.parent for file in files}
+    with ExitStack() as stack:
+        if any(directory / name not in files and (directory / name).exists() for name in _TAKEN_BESIDE):
+            directory = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            for file in files:
+                link = Path(directory, file.name)
+                try:
+                    link.symlink_to(file.resolve())
+                except OSError:  # Windows asks for a right
+                    os.link(file, link)
+        yield Path(directory)
+
+
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
     """Loading takes a second, and in a notebook the library's bar is a widget that stays behind, dead, on the page."""
@@ -466,6 +580,7 @@ def _without_progress_bars() -> Iterator[None]:
 
 def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTrainedModel:
     try:
+        _configuration(path)
         with _without_progress_bars():
             model, report = AutoModelForCausalLM.from_pretrained(
                 directory,
@@ -476,9 +591,11 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
                 ignore_mismatched_sizes=True,  # refused below, with the name of the weight
                 **options,
             )
+    except CheckpointError:
+        raise
     except Exception as error:  # transformers and what it calls raise whatever a file makes them
         raise CheckpointError(
-            f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory)}"
+            f"{path} could not be loaded as a causal language model: {error!r}{_remedy(directory, error)}"
         ) from error
     model.config.return_dict, model.config.output_attentions, model.config.output_hidden_states = True, False, False
     if mismatched := sorted(name for name, *_ in report["mismatched_keys"]):
@@ -486,20 +603,30 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
             f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
             "again."
         )
-    _require_place(path, (name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)))
+    without_place = [name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)]
+    if wrapped := [name for name in without_place if name.partition(".")[2] in report["missing_keys"]]:
+        raise CheckpointError(
+            f"{path} calls its weights otherwise than the model does ({wrapped[0]}); save what is inside the wrapper "
+            f"{wrapped[0].partition('.')[0]!r} of its training."
+        )
+    _require_place(path, without_place)
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")
     return model
 
 
-def _remedy(directory: Path) -> str:
+def _remedy(directory: Path, error: Exception) -> str:
     """What may be taken out of a config.json that does not load: what a training wrote that is no part of the model."""
+    if limit := limit_advice(error):
+        return f"; {limit}"
     path = directory / "config.json"
     written = _read_json(path) if path.is_file() else {}
     found = [name for name in ("use_return_dict", "attn_implementation", "_attn_implementation") if name in written]
     dtypes = [name for name in ("dtype", "torch_dtype") if isinstance(written.get(name), str)]
     found += [name for name in dtypes if not hasattr(torch, written[name])]
+    found += ["quantization_config"] * (written.get("quantization_config") == {})
+    found += ["pad_token_id"] * ("Padding_idx" in str(error))
     return f"; take {' and '.join(found)}, left by a training, out of config.json" if found else ""
 
 
@@ -507,7 +634,7 @@ def _tokenizer(path: Path, directory: Path, **options) -> PreTrainedTokenizerBas
     try:
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **options)
     except Exception as error:  # as above; `tokenizers` raises bare ones
-        remedy = "give a file that holds one" if options else f"save one beside it{_remedy(directory)}"
+        remedy = "give a file that holds one" if options else f"save one beside it{_remedy(directory, error)}"
         raise CheckpointError(f"{path} has no tokenizer that can be read ({error!r}); {remedy}.") from error
     tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
     bpe = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)

@@ -118,8 +118,8 @@ def dtype_of(name: str, device: str | None, need: Callable[[torch.dtype], int]) 
 
 
 def report_unexpected(error: Exception) -> str:
-    """`files.report_unexpected`, with what to do where memory ran out."""
-    return files.report_unexpected(error, _NO_MEMORY if _ran_out(error) else None)
+    """`files.report_unexpected`, with what to do where memory, or another limit, was reached."""
+    return files.report_unexpected(error, _NO_MEMORY if _ran_out(error) else files.limit_advice(error))
 
 
 def _ran_out(error: Exception) -> bool:
