@@ -105,6 +105,7 @@ def test_gradients(form, zero):
 def test_the_errors_are_those_of_the_recurrence():
     (_, keys, values), (beta, alpha, mu) = rows(T=7, d=4, d_v=2), [rand(7, seed=seed) for seed in (3, 4, 5)]
     E = fast_weights.errors(keys, values, beta, alpha, mu)
+    close(fast_weights.errors(keys, values, beta), fast_weights.errors(keys, values, beta, 1.0, 0.0))
     S = V = torch.zeros(2, 4, dtype=torch.float64)
     for t in range(7):
         close(E[t], beta[t] * (values[t] - alpha[t] * S @ keys[t]))

@@ -554,6 +554,19 @@ DIVERGING = {
 }
 
 
+@pytest.mark.parametrize(("slope", "moved"), [(1000.0, 0.1), (0.5, 0.05)])
+def test_a_step_of_training_has_a_gradient_of_at_most_one(slope, moved):
+    weight = torch.zeros(1, requires_grad=True)
+    assert clipped_step([weight], torch.optim.SGD([weight], lr=9.0), 3 - slope * weight.sum(), 0.1, 0) == 3
+    assert weight.item() == pytest.approx(moved)
+
+
+def test_the_rate_rises_over_a_tenth_of_the_steps_and_a_flow_records_each():
+    assert [lt._rate_share(done) for done in (0, 0.05, 0.1, 0.55, 1)] == pytest.approx([1e-3, 0.5, 1, 0.5, 0])
+    flow = lt.train_by_gradient_flow(COVARIANCE, N, INITIAL, duration=0.1)
+    assert flow.times.tolist() == pytest.approx([0, 0.025, 0.05, 0.075, 0.1])
+
+
 @pytest.mark.parametrize("message", DIVERGING)
 def test_what_diverges_says_so(message):
     with pytest.raises(DivergenceError, match=message):
