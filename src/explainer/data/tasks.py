@@ -514,7 +514,7 @@ def _shown(value: Any) -> str:
 
 
 def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> list[dict]:
-    path = Path(os.path.expanduser(directory)) / (task.folder or task.name) / f"{split}.jsonl"
+    path = Path(*map(os.path.expanduser, (directory, task.folder or task.name, f"{split}.jsonl")))
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # a file from Windows may begin with a mark
     except UnicodeDecodeError as error:
