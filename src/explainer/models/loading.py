@@ -378,7 +378,8 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
             f"are not read, because a pickle can run any code when it is opened; convert them: {_CONVERT}."
         )
     if missing := [file.name for file in files if not file.is_file()]:
-        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {_INDEX}; fetch them again.")
+        where = f"listed in {_INDEX}" if (directory / _INDEX).is_file() else "to which a link leads"
+        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, {where}; fetch them again.")
     for path in files:
         try:
             with safe_open(path, framework="pt"):
