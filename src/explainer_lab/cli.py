@@ -167,7 +167,10 @@ def _run(
     if options.publish == "" and Path(os.path.expanduser(options.grid or "")).resolve() != of_book.resolve():
         raise ExplainerError(_OWN_TABLES.format("settings"))
     if options.list:
-        _print_planned(experiment.plan(settings, store, published), store)
+        planned, refused = experiment.plan_or_refuse(settings, store, published)
+        _print_planned(planned, store)
+        if refused:
+            raise ExperimentError("\n".join([f"{len(refused)} have no state:", *dict.fromkeys(refused.values())]))
         return 0
     if options.threads:
         torch.set_num_threads(options.threads)

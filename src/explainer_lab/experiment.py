@@ -168,10 +168,10 @@ class Experiment(ABC, Generic[AnySetting]):
         The state is "published" if the tables have the result, "stored" if the store has it, else "waiting". Raises
         ResultsError for a result that was made of something else than is asked for.
         """
-        planned, _ = self._planned(settings, store, published)
+        planned, _ = self.plan_or_refuse(settings, store, published)
         return planned
 
-    def _planned(
+    def plan_or_refuse(
         self, settings: Iterable[AnySetting], store: Store, published: Published | None
     ) -> tuple[list[tuple[AnySetting, Identity, str]], dict[AnySetting, str]]:
         """What `plan` gives of the settings that can be identified, and why the others cannot."""
@@ -204,7 +204,7 @@ class Experiment(ABC, Generic[AnySetting]):
         """
         store.require_writable()
         store.all()  # reads, and so checks, every result
-        planned, refused = self._planned(settings, store, published)
+        planned, refused = self.plan_or_refuse(settings, store, published)
         waiting = [setting for setting, _, state in planned if state == "waiting"]
         for setting in list(waiting):
             try:
@@ -226,7 +226,7 @@ class Experiment(ABC, Generic[AnySetting]):
     def publish(self, grids: Mapping[str, Sequence[AnySetting]], store: Store, published: Published) -> None:
         """Fold what the store has of these grids into the tables; ResultsError if they cannot be written."""
         settings = dict.fromkeys(one for its in grids.values() for one in its)
-        planned, _ = self._planned(settings, store, None)
+        planned, _ = self.plan_or_refuse(settings, store, None)
         found = [stored for _, identity, _ in planned if (stored := store.load(identity))]
         keys = {name: map(self.key, its) for name, its in grids.items()}
         rows = {name: [{"setting": key.key, **key.parts[SETTING]} for key in its] for name, its in keys.items()}

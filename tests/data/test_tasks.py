@@ -101,6 +101,7 @@ def test_templates_and_label_words(name, fields, prompt, labels):
     ("template", "rest", "message"),
     [
         ("Text:", {}, r"no \{field\}"),
+        ("{text} {label}", {}, "shows the answer; take it out"),
         ("{text", {}, "is not one .*write {{ for a brace"),
         ("{text} }", {}, "is not one"),
         *((template, {}, "not the plain name of a column") for template in ("{}", "{0}", "{text.__class__}")),
@@ -413,6 +414,13 @@ def test_a_split_that_answers_one_text_in_two_ways_is_named_and_read(rows, split
         data = tasks.load(TWO, data_dir=directory)
     assert warned[0].filename == __file__, "the line that loads"
     assert sorted((len(data.train), len(data.test))) == [2, 4]
+
+
+def test_labels_that_no_row_has_are_named(rows):
+    """As where they are numbered from 1."""
+    three = replace(TWO, labels=("a", "b", "c"))
+    with pytest.warns(UserWarning, match="no row has the label a; the first of the labels has number 0"):
+        tasks.load(three, data_dir=rows({"text": "x", "label": 1}, {"text": "y", "label": 2}))
 
 
 # --- from the row to the tokens ----------------------------------------------------------------------------------

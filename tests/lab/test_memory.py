@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -84,9 +85,11 @@ def test_free_memory_is_that_of_the_machine_or_of_the_job_or_of_its_addresses(tm
     assert memory.free_bytes(here, machine(tmp_path / "job", 4096 * 1024, limit=2048)) == 1024 + 7
     assert memory.free_bytes(here, tmp_path / "none") is None
     (tmp_path / "machine/proc/self").mkdir()
-    (tmp_path / "machine/proc/self/statm").write_text("3 2 1\n")
-    monkeypatch.setattr("resource.getrlimit", lambda _: (1 << 20, 1 << 20))
-    assert memory.free_bytes(here, tmp_path / "machine") == (1 << 20) - 3 * os.sysconf("SC_PAGE_SIZE")
+    (tmp_path / "machine/proc/self/statm").write_text("3 2 1 0 0 5 0\n")
+    for kind, pages in ((resource.RLIMIT_AS, 3), (resource.RLIMIT_DATA, 5)):
+        limits = {kind: (1 << 20, 1 << 20)}
+        monkeypatch.setattr("resource.getrlimit", lambda kind, its=limits: its.get(kind, 2 * (resource.RLIM_INFINITY,)))
+        assert memory.free_bytes(here, tmp_path / "machine") == (1 << 20) - pages * os.sysconf("SC_PAGE_SIZE")
 
 
 V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")

@@ -529,6 +529,15 @@ def test_a_tokenizer_drops_merges_in_training_only(copy):
     assert len({tuple(checkpoint.tokenize("Review: a wonderful film")) for _ in range(9)}) == 1
 
 
+def test_a_class_that_leaves_out_what_its_tokenizer_has_is_named(copy):
+    edit_config(copy, "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
+    edit_config(copy, "tokenizer.json", padding=None)
+    loading.load(copy)
+    edit_config(copy, "tokenizer.json", normalizer={"type": "Lowercase"})
+    with pytest.warns(UserWarning, match="GPT2Tokenizer gives other tokens than its tokenizer.json; if"):
+        loading.load(copy)
+
+
 @pytest.mark.parametrize("left", ["return_dict", "output_attentions", "output_hidden_states"])
 def test_what_a_training_left_in_the_configuration_is_not_heeded(saved, copy, left):
     edit_config(copy, **{left: left != "return_dict"})

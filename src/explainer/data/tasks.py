@@ -107,6 +107,9 @@ class Task:
                 f"the template {self.template!r} has {{{field}...}}, which is not the plain name of a column, "
                 "like {text}; write {{ and }} for braces.",
             )
+        self._require(
+            self.answer_column not in self.fields, f"the template {self.template!r} shows the answer; take it out."
+        )
         self._require(self.fields, f"the template {self.template!r} has no {{field}}; add one, like {{text}}.")
         self._require(
             not self.template.endswith(" "),
@@ -364,6 +367,10 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
             if len(splits) == 1:
                 raise TaskError(message)
             warnings.warn(message, stacklevel=2)
+    used = {example.label for examples in splits.values() for example in examples}
+    if unused := [word for label, word in enumerate(task.labels or ()) if label not in used]:
+        what = f"no row has the label {', '.join(unused)}; the first of the labels has number 0"
+        warnings.warn(f"task {task.name!r}: {what}.", stacklevel=2)
     if len(splits) == 1:  # a copy of a text would be a query that stands among its own demonstrations
         splits = {split: tuple(_new(task, pool, set())) for split, pool in splits.items()}
     return TaskData(task, *(splits[split] for split in task.splits))
@@ -514,7 +521,7 @@ def _shown(value: Any) -> str:
 
 
 def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> list[dict]:
-    path = Path(os.path.expanduser(directory)) / (task.folder or task.name) / f"{split}.jsonl"
+    path = Path(*map(os.path.expanduser, (directory, task.folder or task.name, f"{split}.jsonl")))
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # a file from Windows may begin with a mark
     except UnicodeDecodeError as error:

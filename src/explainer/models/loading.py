@@ -378,7 +378,8 @@ def _weight_files(directory: Path) -> tuple[Path, ...]:
             f"are not read, because a pickle can run any code when it is opened; convert them: {_CONVERT}."
         )
     if missing := [file.name for file in files if not file.is_file()]:
-        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, listed in {_INDEX}; fetch them again.")
+        where = f"listed in {_INDEX}" if (directory / _INDEX).is_file() else "to which a link leads"
+        raise CheckpointError(f"{directory} lacks {', '.join(missing)}, {where}; fetch them again.")
     for path in files:
         try:
             with safe_open(path, framework="pt"):
@@ -451,11 +452,10 @@ def _gguf_reader(path: Path) -> Any:
 
 
 def _n_tensors(path: Path) -> int:
-    """How many tensors a file says that it has, GGUF in its first 16 bytes."""
-    if path.suffix == ".safetensors":
-        with safe_open(path, framework="pt") as file:
-            return len(file.keys())
+    """How many tensors a file says that it has, in its header; what it holds is not mapped into memory."""
     with path.open("rb") as file:
+        if path.suffix == ".safetensors":
+            return len(json.loads(file.read(int.from_bytes(file.read(8), "little"))).keys() - {"__metadata__"})
         return int.from_bytes(file.read(16)[8:], "little")
 
 

@@ -3,6 +3,7 @@
 import ctypes
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -124,7 +125,9 @@ def report_unexpected(error: Exception) -> str:
 
 def _ran_out(error: Exception) -> bool:
     """Whether memory ran out, of a GPU or of a processor, which has no exception of its own in torch."""
-    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or bool(
+        re.search("can(no|')t allocate memory", str(error), re.I)
+    )
 
 
 def _of_machine() -> float:
@@ -140,15 +143,16 @@ def _of_machine() -> float:
 def _limits(root: Path) -> Iterator[tuple[int, int]]:
     """The limit of each control group of this process and of all above, and what is used of it and cannot be dropped.
 
-    Also that of the addresses of this process, by which schedulers of jobs limit its memory. Source: cgroups(7),
-    /proc/self/cgroup; cgroup-v2, memory.max; cgroup-v1, memory.limit_in_bytes; getrlimit(2), RLIMIT_AS.
+    Also those of the addresses and the data of this process, by which schedulers of jobs limit its memory. Source:
+    cgroups(7), /proc/self/cgroup; cgroup-v2, memory.max; cgroup-v1, memory.limit_in_bytes; getrlimit(2); proc(5).
     """
     with suppress(ImportError, OSError, IndexError):  # Windows has neither
         import resource  # noqa: PLC0415
 
-        pages, limit = (root / "proc/self/statm").read_text().split()[0], resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit != resource.RLIM_INFINITY:
-            yield limit, int(pages) * resource.getpagesize()
+        pages = (root / "proc/self/statm").read_text().split()
+        for its_pages, kind in ((pages[0], resource.RLIMIT_AS), (pages[5], resource.RLIMIT_DATA)):
+            if (limit := resource.getrlimit(kind)[0]) != resource.RLIM_INFINITY:
+                yield limit, int(its_pages) * resource.getpagesize()
     try:
         found = (root / "proc/self/cgroup").read_text().splitlines()
         lines = [line.split(":", 2) for line in found if line.count(":") > 1]

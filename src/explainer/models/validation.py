@@ -1,7 +1,9 @@
 """One probe of a checkpoint when it is loaded: everything that later code relies on, tried on a few tokens."""
 
+import warnings
+
 import torch
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from explainer.errors import CheckpointError, ExplainerError
 from explainer.models import scoring
@@ -26,6 +28,7 @@ def require_usable(checkpoint: Checkpoint) -> None:
     """
     try:
         _require_texts(checkpoint)
+        _warn_of_other_tokens(checkpoint)
         _require_logits(checkpoint)
         _require_prefix(checkpoint)
     except ExplainerError:
@@ -35,6 +38,21 @@ def require_usable(checkpoint: Checkpoint) -> None:
             f"{checkpoint.name}: models of the family {checkpoint.model.config.model_type!r} do not work here "
             f"({type(error).__name__}: {error}); use one of those that `explainer models` lists."
         ) from error
+
+
+def _warn_of_other_tokens(checkpoint: Checkpoint) -> None:
+    """Say where the class of a tokenizer leaves out what its tokenizer.json has, as transformers 5 does in silence."""
+    weights, kind, texts = checkpoint.files[0], type(checkpoint.tokenizer), [*_TEXTS, "In 2024, 10:30"]
+    path = weights.parent / "tokenizer.json"
+    if kind is PreTrainedTokenizerFast or weights.suffix.lower() == ".gguf" or not path.is_file():
+        return
+    written = PreTrainedTokenizerFast(tokenizer_file=str(path))
+    if written(texts, add_special_tokens=False)["input_ids"] != checkpoint.tokenize_all(texts):
+        warnings.warn(
+            f"{checkpoint.name}: {kind.__name__} gives other tokens than its tokenizer.json; if the model was trained "
+            'on those, put "tokenizer_class": "PreTrainedTokenizerFast" into tokenizer_config.json.',
+            stacklevel=2,
+        )
 
 
 def _require_texts(checkpoint: Checkpoint) -> None:
