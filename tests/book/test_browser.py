@@ -205,6 +205,15 @@ def test_a_page_in_the_dark_is_printed_as_in_the_light(visit):
     seen.page.wait_for_function(f"([theme, fill]) => `${{{ink}}}` === `${{[theme, fill]}}`", arg=screen)
 
 
+def test_buttons_above_a_page_show_the_focus(visit):
+    buttons = visit("book/story.html").page.locator(".bd-header-article .btn:visible")
+    assert buttons.count() > 4
+    buttons.first.press("Shift")  # from now on the focus is that of a keyboard
+    for button in buttons.all():
+        button.focus()
+        assert button.evaluate("(button) => getComputedStyle(button).outlineStyle") == "solid"
+
+
 def require_whole(seen: Visit) -> None:
     """No console error, nothing from outside, figures drawn, explorables mounted, mathematics set."""
     seen.scroll()
