@@ -177,6 +177,43 @@ def test_names_at_the_axes_do_not_meet_on_a_phone(visit, folder, page):
     assert seen.page.evaluate(NAMES_THAT_MEET) == []
 
 
+OUTSIDE_THEIR_FIGURE = """() => [...document.querySelectorAll(".xp-plotly")].flatMap((figure) => {
+    const { left, right } = figure.getBoundingClientRect(), texts = [...figure.querySelectorAll("svg text")];
+    return texts.map((text) => [text.textContent, text.getBoundingClientRect()])
+        .filter(([text, box]) => text && (box.left < left - 1 || box.right > right + 1)).map(([text]) => text);
+})"""
+
+
+def test_figures_fit_a_phone_that_is_turned(visit):
+    seen = visit("book/story.html", width=844)
+    seen.scroll()
+    for width in (PHONE, 640):
+        seen.page.set_viewport_size({"width": width, "height": 740})
+        seen.page.wait_for_function(f"() => ({OUTSIDE_THEIR_FIGURE})().length === 0")
+        assert seen.page.locator(".xp-plotly .xtick").count() > 5
+
+
+def test_a_page_in_the_dark_is_printed_as_in_the_light(visit):
+    seen = visit("book/story.html", scheme="dark")
+    seen.scroll()
+    ink = "[document.documentElement.dataset.theme, getComputedStyle(document.querySelector('.xp-plotly text')).fill]"
+    screen = seen.page.evaluate(ink)
+    paper = seen.page.evaluate(f"() => {{ dispatchEvent(new Event('beforeprint')); return {ink}; }}")
+    assert (screen[0], paper[0]) == ("dark", "light")
+    assert sum(map(int, re.findall(r"\d+", paper[1]))) < 200 < sum(map(int, re.findall(r"\d+", screen[1])))
+    seen.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    seen.page.wait_for_function(f"([theme, fill]) => `${{{ink}}}` === `${{[theme, fill]}}`", arg=screen)
+
+
+def test_buttons_above_a_page_show_the_focus(visit):
+    buttons = visit("book/story.html").page.locator(".bd-header-article .btn:visible")
+    assert buttons.count() > 4
+    buttons.first.press("Shift")  # from now on the focus is that of a keyboard
+    for button in buttons.all():
+        button.focus()
+        assert button.evaluate("(button) => getComputedStyle(button).outlineStyle") == "solid"
+
+
 def require_whole(seen: Visit) -> None:
     """No console error, nothing from outside, figures drawn, explorables mounted, mathematics set."""
     seen.scroll()

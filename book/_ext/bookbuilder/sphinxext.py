@@ -274,6 +274,7 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
         body = translated(body, edition.said)
     if body:
         context["body"] = body = _FORMULA_AND_MARK.sub(r'<span class="xp-together">\1\2</span>', body)
+    app.add_js_file("explainer/print.js", loading_method="defer")  # before what is drawn in the colours of the page
     for mark, script in _SCRIPTS.items():
         if mark in body:
             app.add_js_file(f"explainer/{script}", loading_method="defer")

@@ -52,6 +52,7 @@ test("what is not there says why", () => {
   assert.equal(module.reasonAgainst(START, "flipped-context"), "not computed yet");
   assert.equal(module.reasonAgainst(START, "random-direction"), "not part of the study");
   assert.equal(module.curve(START, "flipped-context"), null);
+  assert.doesNotMatch(module.default.still({ ...START, control: "flipped-context" }), / d="(MZ?)?"/);
   const offered = Object.fromEntries(module.choices(START).map(([trait, , options]) => [trait, options]));
   assert.deepEqual(offered.control.map(([value, , disabled]) => [value, disabled]), [["none", false], ["untrained", false], ["ascent", false], ["flipped-context", true]]);
   assert.deepEqual(offered.seed.map(([value]) => value), [-1, 0, 1, 2, 3, 4]);

@@ -354,6 +354,7 @@ function extend(root, start, read, change) {
     const key = [...LISTED, ...NUMBERS][i], frame = frames[keys.indexOf(key)];
     label.remove();
     label.querySelector("input, select").setAttribute("aria-label", `your bet: ${QUESTIONS[key].ask}`);
+    label.querySelector("span + select")?.previousSibling.remove();
     if (asks && frame) frame.append(element("div", { className: "explorable-controls", style: "width:0;min-width:100%" }, label));
   });
   root.querySelector(".explorable-panels").after(controls);

@@ -326,7 +326,7 @@ function imbalancePanel(state) {
     ),
     entry(0, low + 52, "imbalance, flow: start and end", fixed(k)),
     entry(0, low + 72, "imbalance after the steps", Math.hypot(...last) < FAR ? fixed(imbalance(last)) : "diverged"),
-    entry(0, low + 92, "stable at the flow's optimum, up to", stuck(flow(state).at(-1)) ? "it is no optimum" : fixed(stable(flow(state).at(-1))))
+    entry(0, low + 92, "stable at the flow's optimum, up to", stuck(flow(state).at(-1)) ? "no optimum" : fixed(stable(flow(state).at(-1))))
   );
 }
 var phase_plane_default = explorable({

@@ -110,6 +110,7 @@ function extend(root, start, read, change) {
     const key = [...LISTED, ...NUMBERS][i], frame = frames[keys.indexOf(key)];
     label.remove();
     label.querySelector("input, select").setAttribute("aria-label", `your bet: ${QUESTIONS[key].ask}`);
+    label.querySelector("span + select")?.previousSibling.remove(); // the longest choice needs the room
     if (asks && frame) frame.append(element("div", { className: "explorable-controls", style: "width:0;min-width:100%" }, label)); // no wider than the panel
   });
   root.querySelector(".explorable-panels").after(controls);

@@ -99,7 +99,7 @@ function changePanel(state) {
         arrow(...origin, ...tip)),
       group(colour("value"), arrow(...origin, ...page(soft), { "stroke-width": 3 })),
       words(page(soft)[0] + 6, page(soft)[1] + 16, "softmax", { ...colour("value"), ...bold, class: "explorable-value explorable-halo" }),
-      words(tip[0] + (atEdge ? -8 : 8), Math.max(OUT.top + 14, Math.min(tip[1] + (meets ? -10 : atEdge ? 20 : 4), OUT.top + OUT.height - 8)), "ΔW q", { "text-anchor": atEdge ? "end" : "start", ...colour("query"), ...bold, class: "explorable-query explorable-halo" })),
+      words(tip[0] + (atEdge ? -8 : 8), Math.max(OUT.top + 14, Math.min(tip[1] + (meets ? (below < 0 ? Math.max(4, 29 + below) : -10) : atEdge ? 20 : 4), OUT.top + OUT.height - 8)), "ΔW q", { "text-anchor": atEdge ? "end" : "start", ...colour("query"), ...bold, class: "explorable-query explorable-halo" })),
     outside ? words(OUT.left + 8, OUT.top + 14, "ΔW q leaves the plot", SMALL) : "",
     words(0, LOW - 4, "dashed with ○: ΔW q for the keys as they are", SMALL));
 }

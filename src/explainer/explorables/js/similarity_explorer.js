@@ -114,10 +114,10 @@ function curves(state) {
     [0, 1, 2, 3].map((i) => Math.round((i * (L - 1)) / 3)).map((l) => words(p.X(l), 334, l, { ...SMALL, "text-anchor": "middle" })),
     words(312, 350, "layer, 0 is next to the input", end),
     p.inside(
-      layers.map((points, i) => group(colour(ROLES[i]), path(through([...points.map(([l, v, h]) => [l, v + h]), ...points.map(([l, v, h]) => [l, v - h]).reverse()].map(at)),
+      layers.map((points, i) => !points.length ? "" : group(colour(ROLES[i]), path(through([...points.map(([l, v, h]) => [l, v + h]), ...points.map(([l, v, h]) => [l, v - h]).reverse()].map(at)),
         { fill: "currentColor", "fill-opacity": 0.14, "stroke-opacity": 0.45, "stroke-dasharray": DASH[i] }))),
       lines.map(([, dash, values]) => path(through(values.map((v, l) => at([l, v]))), { "stroke-width": 1.8, "stroke-dasharray": dash })),
-      layers.map((points, i) => group(colour(ROLES[i]), path(through(points.map(at)), { "stroke-width": 2, "stroke-dasharray": DASH[i] }), points.map((q) => mark(i, ...at(q)))))));
+      layers.map((points, i) => !points.length ? "" : group(colour(ROLES[i]), path(through(points.map(at)), { "stroke-width": 2, "stroke-dasharray": DASH[i] }), points.map((q) => mark(i, ...at(q)))))));
 }
 
 function means(state) {

@@ -17,7 +17,7 @@ function plotly() {
 
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-const NARROW = 500, AXIS_ROOM = 75; // pixels: a phone's column; tick labels and title of the lowest axis
+const NARROW = 500, AXIS_ROOM = 75, LEAST = 150; // pixels: a phone's column; tick labels and title of the lowest axis; the height of the plots
 
 function template(narrow) {
   const text = variable("--pst-color-text-base") || "#222", line = variable("--pst-color-border") || "#ccc";
@@ -53,51 +53,88 @@ function fitted(layout, width) {
     ...axis,
     ...(name[0] === "y" && axis.ticktext && { ticktext: axis.ticktext.map((text) => inLines(text, 18)), tickfont: { size: 12 } }),
     ...(name[0] === "x" && axis.ticktext && upright(axis.ticktext, room)),
+    ...(name[0] === "x" && axis.domain?.[1] < 1 && { domain: [axis.domain[0], axis.domain[1] - 0.05] }), // its last number is not the next one's first
+    ...(name[0] === "y" && axis.type === "log" && !axis.tickvals && { nticks: 4 }),
     ...(name[0] === "x" && columns > 1 && !axis.tickvals && { nticks: 4, tickfont: { size: 11 } }),
     ...(name[0] === "x" && axis.title?.text && { title: { ...axis.title, text: inLines(axis.title.text, room) } }),
   }])]);
 }
 
-// Names of rows in several lines need rows as high; whether the figure had to grow for them
+// Names of rows in several lines need rows as high, and below a long legend curves need room; whether the figure had to grow
 async function apart(library, target) {
   const { layout, _fullLayout: full } = target;
   const lacks = Object.entries(layout).filter(([name, axis]) => /^yaxis\d*$/.test(name) && full[name] && axis.ticktext?.length).map(([name, axis]) => {
     const [low, high] = full[name].domain, lines = Math.max(...axis.ticktext.map((text) => text.split("<br>").length));
     return axis.ticktext.length * (15 * lines + 4) / (high - low) - full._size.h;
   });
-  const most = Math.max(0, ...lacks);
+  const most = Math.max(0, LEAST - full._size.h, ...lacks);
   if (most) await library.relayout(target, { height: full.height + most });
   return most > 0;
+}
+
+// A title of an axis or a panel that would leave the figure has several lines
+async function whole(library, target) {
+  const edge = target.getBoundingClientRect(), patch = {}, { annotations, ...full } = target._fullLayout;
+  const wrap = (name, node, text, size = 12) => { // in the letters of a phone
+    const box = node?.getBoundingClientRect(), middle = box && (box.left + box.right) / 2, room = 2 * Math.min(middle - edge.left, edge.right - middle);
+    if (!(box?.width > room + 1)) return;
+    const longest = Math.max(...text.split("<br>").map((line) => line.length));
+    patch[`${name}.text`] = inLines(text.replaceAll("<br>", " "), Math.floor(longest * room / box.width * size / 12));
+    patch[`${name}.font.size`] = 12;
+  };
+  for (const name of Object.keys(full).filter((name) => /^xaxis\d*$/.test(name)))
+    wrap(`${name}.title`, target.querySelector(`.g-${full[name]._id}title`), full[name].title.text ?? "", full[name].title.font.size);
+  annotations.forEach(({ xref, text, font }, i) => xref === "paper" && wrap(`annotations[${i}]`, target.querySelector(`.annotation[data-index="${i}"]`), text, font.size));
+  if (Object.keys(patch).length) await library.relayout(target, patch);
 }
 
 const drawn = new Set();
 
 // A legend's place is a share of the height of the plots, which the legend itself takes room from
 async function legendBelow(library, target) {
-  for (let pass = 0; pass < 2; pass += 1)
-    await library.relayout(target, { "legend.y": -AXIS_ROOM / target._fullLayout._size.h, "legend.yanchor": "top" });
+  for (let pass = 0; pass < 2; pass += 1) {
+    const { t, h } = target._fullLayout._size, foot = target.getBoundingClientRect().top + t + h;
+    const room = [...target.querySelectorAll("[class^='g-x'][class$='title']")].map((title) => title.getBoundingClientRect().bottom - foot + 8);
+    await library.relayout(target, { "legend.y": -Math.max(AXIS_ROOM, ...room) / h, "legend.yanchor": "top" });
+  }
 }
 
 // Whether a legend begins where the title of the lowest axis stands
 const meets = ({ legend, _size: size }) => legend.orientation === "h" && legend.y < 0 && -legend.y * size.h < AXIS_ROOM;
 
-async function draw(div) {
-  if (div.dataset.drawing) return;
-  div.dataset.drawing = "1";
-  const library = await plotly(), figure = JSON.parse(div.querySelector("script").textContent);
-  const target = document.createElement("div");
-  const narrow = div.clientWidth < NARROW, legend = narrow && { legend: { orientation: "h", y: -0.25, yanchor: "top" } };
-  const fit = narrow && fitted(figure.layout, div.clientWidth);
-  const layout = { autosize: true, margin: { l: 55, r: 15, t: 40, b: 50 }, ...figure.layout, ...fit, ...legend, width: undefined, template: template(narrow) };
-  div.append(target);
-  const config = { responsive: true, displaylogo: false, displayModeBar: false };
-  await library.newPlot(target, { data: figure.data, layout, frames: figure.frames ?? [], config });
+const config = { displaylogo: false, displayModeBar: false };
+
+// The figure for the width that it has now
+async function arrange(library, div, target) {
+  const { data, layout: given, frames } = JSON.parse(div.querySelector("script").textContent), width = div.clientWidth, narrow = width < NARROW;
+  const fit = narrow && { ...fitted(given, width), legend: { orientation: "h", y: -0.25, yanchor: "top" } };
+  const titles = Math.max(2, ...(fit && fit.annotations || []).map(({ text }) => text.split("<br>").length)); // lines above the plots
+  const margin = { l: 55, r: 15, t: 10 + 15 * titles, b: 50, ...given.margin };
+  const layout = { autosize: true, uirevision: "kept", ...given, margin, ...fit, width: undefined, template: template(narrow) };
+  if (narrow) for (const trace of data) trace.name &&= inLines(trace.name, Math.floor((width - 50) / 7.3)); // 50: its mark in the legend
+  await library.react(target, { data, layout, frames: frames ?? [], config });
+  await whole(library, target);
   const below = async () => { const full = target._fullLayout; if (full.showlegend && (narrow || meets(full))) await legendBelow(library, target); };
   await below();
   if (narrow && await apart(library, target)) await below();
+}
+
+async function draw(div) {
+  if (div.dataset.drawing) return;
+  div.dataset.drawing = "1";
+  const library = await plotly(), target = document.createElement("div");
+  let width = div.clientWidth, waiting;
+  div.append(target);
+  await arrange(library, div, target);
   div.querySelector(".xp-wait")?.remove();
   div.dataset.ready = "1";
   drawn.add(target);
+  new ResizeObserver(() => { // a phone is turned, a window made smaller
+    if ([0, width].includes(div.clientWidth)) return;
+    width = div.clientWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(() => arrange(library, div, target), 100);
+  }).observe(div);
 }
 
 function attempt(div) {
@@ -110,9 +147,12 @@ function start() {
     for (const entry of entries) if (entry.isIntersecting) { observer.unobserve(entry.target); attempt(entry.target); }
   }, { rootMargin: "600px" });
   figures.forEach((figure) => observer.observe(figure));
-  addEventListener("beforeprint", () => figures.forEach(attempt));
-  new MutationObserver(() => requestAnimationFrame(() => drawn.forEach((target) => window.Plotly.update(target, {}, { template: template(target.clientWidth < NARROW) }))))
-    .observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  const colour = () => drawn.forEach((target) => window.Plotly.update(target, {}, { template: template(target.clientWidth < NARROW) }));
+  addEventListener("beforeprint", () => {
+    figures.forEach(attempt);
+    colour(); // print.js has made the page light
+  });
+  new MutationObserver(() => requestAnimationFrame(colour)).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
 document.readyState === "loading" ? addEventListener("DOMContentLoaded", start) : start();
 })();
