@@ -518,7 +518,7 @@ function looksPanel(state) {
   const row = ([x, y], i) => {
     const at = TOP + step * i, gone = hidden.includes(i);
     return [
-      group(gone ? { opacity: 0.45 } : {}, group(colour("key"), badge(10, at, i + 1, n > 9 ? 7 : 9)), words(26, at + 4, clip(`${isolated(x)} → ${isolated(y)}`, EDGE - 30, 12), size)),
+      group(gone ? { opacity: 0.65 } : {}, group(colour("key"), badge(10, at, i + 1, n > 9 ? 7 : 9)), words(26, at + 4, clip(`${isolated(x)} → ${isolated(y)}`, EDGE - 30, 12), size)),
       gone ? words(WIDTH, at + 4, "hidden", { ...SMALL, "text-anchor": "end" }) : [group(colour("query"), arc(at, shares[i])), words(WIDTH, at + 4, percent(shares[i] / 1e3), { "text-anchor": "end", "font-weight": 600, ...size })]
     ];
   };

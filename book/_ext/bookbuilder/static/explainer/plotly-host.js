@@ -79,8 +79,7 @@ async function whole(library, target) {
     const box = node?.getBoundingClientRect(), middle = box && (box.left + box.right) / 2, room = 2 * Math.min(middle - edge.left, edge.right - middle);
     if (!(box?.width > room + 1)) return;
     const longest = Math.max(...text.split("<br>").map((line) => line.length));
-    patch[`${name}.text`] = inLines(text.replaceAll("<br>", " "), Math.floor(longest * room / box.width * size / 12));
-    patch[`${name}.font.size`] = 12;
+    Object.assign(patch, { [`${name}.font.size`]: 12, [`${name}.text`]: inLines(text.replaceAll("<br>", " "), Math.floor(longest * room / box.width * size / 12)) });
   };
   for (const name of Object.keys(full).filter((name) => /^xaxis\d*$/.test(name)))
     wrap(`${name}.title`, target.querySelector(`.g-${full[name]._id}title`), full[name].title.text ?? "", full[name].title.font.size);
@@ -102,8 +101,6 @@ async function legendBelow(library, target) {
 // Whether a legend begins where the title of the lowest axis stands
 const meets = ({ legend, _size: size }) => legend.orientation === "h" && legend.y < 0 && -legend.y * size.h < AXIS_ROOM;
 
-const config = { displaylogo: false, displayModeBar: false };
-
 // The figure for the width that it has now
 async function arrange(library, div, target) {
   const { data, layout: given, frames } = JSON.parse(div.querySelector("script").textContent), width = div.clientWidth, narrow = width < NARROW;
@@ -112,7 +109,7 @@ async function arrange(library, div, target) {
   const margin = { l: 55, r: 15, t: 10 + 15 * titles, b: 50, ...given.margin };
   const layout = { autosize: true, uirevision: "kept", ...given, margin, ...fit, width: undefined, template: template(narrow) };
   if (narrow) for (const trace of data) trace.name &&= inLines(trace.name, Math.floor((width - 50) / 7.3)); // 50: its mark in the legend
-  await library.react(target, { data, layout, frames: frames ?? [], config });
+  await library.react(target, { data, layout, frames: frames ?? [], config: { displaylogo: false, displayModeBar: false } });
   await whole(library, target);
   const below = async () => { const full = target._fullLayout; if (full.showlegend && (narrow || meets(full))) await legendBelow(library, target); };
   await below();
@@ -131,9 +128,8 @@ async function draw(div) {
   drawn.add(target);
   new ResizeObserver(() => { // a phone is turned, a window made smaller
     if ([0, width].includes(div.clientWidth)) return;
-    width = div.clientWidth;
     clearTimeout(waiting);
-    waiting = setTimeout(() => arrange(library, div, target), 100);
+    [width, waiting] = [div.clientWidth, setTimeout(() => arrange(library, div, target), 100)];
   }).observe(div);
 }
 
@@ -148,10 +144,7 @@ function start() {
   }, { rootMargin: "600px" });
   figures.forEach((figure) => observer.observe(figure));
   const colour = () => drawn.forEach((target) => window.Plotly.update(target, {}, { template: template(target.clientWidth < NARROW) }));
-  addEventListener("beforeprint", () => {
-    figures.forEach(attempt);
-    colour(); // print.js has made the page light
-  });
+  addEventListener("beforeprint", () => { figures.forEach(attempt); colour(); }); // print.js has made the page light
   new MutationObserver(() => requestAnimationFrame(colour)).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
 document.readyState === "loading" ? addEventListener("DOMContentLoaded", start) : start();

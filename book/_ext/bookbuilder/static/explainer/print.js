@@ -1,11 +1,7 @@
 (() => {
 // Paper is white: a page that is read in the dark is printed as in the light.
-const page = document.documentElement;
-let dark = false;
-addEventListener("beforeprint", () => {
-  if (page.dataset.theme === "dark") [dark, page.dataset.theme] = [true, "light"];
-});
-addEventListener("afterprint", () => {
-  if (dark) [dark, page.dataset.theme] = [false, "dark"];
-});
+const its = document.documentElement.dataset;
+let dark;
+addEventListener("beforeprint", () => { [dark, its.theme] = [dark || its.theme === "dark", "light"]; });
+addEventListener("afterprint", () => { if (dark) [dark, its.theme] = [false, "dark"]; });
 })();
