@@ -68,10 +68,8 @@ def in_processes(
         for finished in as_completed(begun):
             yield from finished.result()
     except BrokenProcessPool as error:
-        raise EngineError(
-            f"A process died ({error}). Did memory run out, or all processes of a user (ulimit -u)? Use fewer than "
-            f"{workers}."
-        ) from error
+        why = "Did memory run out, or what a user may start (ulimit -u)?"
+        raise EngineError(f"A process died ({error}). {why} Use fewer than {workers}.") from error
     except (GeneratorExit, KeyboardInterrupt, EngineError):  # nobody waits for what is being computed
         for process in list(pool._processes.values()):
             process.terminate()
