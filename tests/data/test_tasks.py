@@ -333,6 +333,8 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
     assert data.train[0] == data.test[0] == expected
     monkeypatch.setenv("EXPLAINER_DATA", str(directory))
     assert tasks.load("sst2-paper").train[0] == expected
+    monkeypatch.setenv("HOME", str(directory))
+    assert tasks.load(replace(tasks.TASKS["sst2"], folder="~/sst2"), data_dir="elsewhere").train[0] == expected
 
 
 def test_an_own_task_with_free_answers(rows):

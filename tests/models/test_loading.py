@@ -166,7 +166,7 @@ def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
         ("tokenizer.json", '"add_prefix_space": false', '"add_prefix_space": true'),
     ):
         copy = shutil.copytree(saved["llama"], tmp_path / name)
-        for beside in ("README.md", "eval_results.json", "tokenizer_eval.json", "a.safetensors", loading._INDEX):
+        for beside in ("normalizer.json", "eval_results.json", "tokenizer_eval.json", "a.safetensors", loading._INDEX):
             (copy / beside).write_text("not read")
         assert loading.digest(copy) == same
         text = (copy / name).read_text()
@@ -175,12 +175,10 @@ def test_digest_is_that_of_everything_that_is_read(saved, tmp_path):
         digests.add(loading.digest(copy))
     digests.add(loading.digest(tiny_models.save("llama", tmp_path / "weights", seed=1)))
     assert len(digests | {same}) == 4
-    (copy / "normalizer.json").write_text("{}")
-    assert loading.digest(copy) in digests
     edit_config(copy, "tokenizer_config.json", tokenizer_class="WhisperTokenizer")
-    read = loading.digest(copy)
-    (copy / "normalizer.json").write_text('{"a": "b"}')
-    assert loading.digest(copy) != read, "this class reads it"
+    before = loading.digest(copy)
+    (copy / "normalizer.json").write_text("{}")
+    assert loading.digest(copy) != before, "this class reads it"
     assert loading.digest(loading.STARTER) == assets.CHECKPOINT.sha256
 
 
@@ -527,8 +525,6 @@ def test_a_tokenizer_drops_merges_in_training_only(copy):
 
 def test_a_class_that_leaves_out_what_its_tokenizer_has_is_named(copy):
     edit_config(copy, "tokenizer_config.json", tokenizer_class="GPT2Tokenizer")
-    edit_config(copy, "tokenizer.json", padding=None)
-    loading.load(copy)
     edit_config(copy, "tokenizer.json", normalizer={"type": "Lowercase"})
     with pytest.warns(UserWarning, match="GPT2Tokenizer gives other tokens than its tokenizer.json; if"):
         loading.load(copy)

@@ -59,8 +59,6 @@ _TEXTS = (
 )
 """What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
 
-_TAKEN_BESIDE = ("adapter_config.json", "tokenizer.json")
-
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
 _NO_WEIGHTS = re.compile(
@@ -517,14 +515,9 @@ def _require_floats(model: PreTrainedModel, files: Iterable[Path]) -> None:
 
 
 def _require_computed(model: PreTrainedModel, files: Iterable[Path]) -> None:
-    """Refuse frequencies and masks of older versions that are not those which the configuration gives.
-
-    What was stored before it was scaled is theta^(-2i / d), and what was rounded is float16 or bfloat16.
-    """
+    """Refuse stored frequencies, scaled or not yet, and masks that are not those which the configuration gives."""
     ropes = getattr(model.config, "rope_parameters", None) or {}
-    thetas = {
-        each["rope_theta"] for each in (ropes, *ropes.values()) if isinstance(each, dict) and "rope_theta" in each
-    }
+    thetas = [each.get("rope_theta") for each in (ropes, *ropes.values()) if isinstance(each, dict)]
     here = dict(model.named_buffers())
     for path in files:
         with safe_open(path, framework="pt") as file:
@@ -532,7 +525,8 @@ def _require_computed(model: PreTrainedModel, files: Iterable[Path]) -> None:
                 kept, kind = file.get_tensor(name).float().cpu(), "inv_freq" if name.endswith("inv_freq") else name
                 own = [its.float().cpu() for its_name, its in here.items() if its_name.endswith(kind)]
                 if kind == "inv_freq":
-                    own += [theta ** -torch.linspace(0, 1, len(its) + 1)[:-1] for its in own for theta in thetas]
+                    powers = [-torch.linspace(0, 1, len(its) + 1)[:-1] for its in own]
+                    own += [theta**power for power in powers for theta in filter(None, thetas)]
                 if own and not any(map(partial(_rounded_alike, kept), own)):
                     ways = "correct config.json (rope_theta or window_size, say), or give the model that it is of"
                     raise CheckpointError(f"{path} holds {name}, which is not what its configuration gives; {ways}.")
@@ -548,13 +542,11 @@ def _rounded_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @contextmanager
 def _alone(files: Iterable[Path]) -> Iterator[Path]:
-    """The directory of these files; links to them alone where another is beside them that transformers would load, too.
-
-    That is an adapter, where PEFT is installed, and beside a GGUF file another tokenizer.
-    """
+    """The directory of files; links to them alone beside an adapter, which PEFT adds, or the tokenizer of another."""
     (directory,) = {file.parent for file in files}
     with ExitStack() as stack:
-        if any(directory / name not in files and (directory / name).exists() for name in _TAKEN_BESIDE):
+        taken = (directory / name for name in ("adapter_config.json", "tokenizer.json"))
+        if any(file not in files and file.exists() for file in taken):
             directory = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
             for file in files:
                 link = Path(directory, file.name)
