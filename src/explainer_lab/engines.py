@@ -61,7 +61,7 @@ def in_processes(
     `work`, groups and outcomes must be picklable. Raises EngineError if a process dies, for want of memory as a rule,
     and what `work` raises.
     """
-    pool = _pool(workers, threads, gpus)
+    pool = _pool(max(1, min(workers, len(groups))), threads, gpus)  # which starts all at once, needed or not
     try:
         with _room_for(workers):
             begun = [pool.submit(_outcomes, work, group) for group in groups]
