@@ -45,7 +45,6 @@ _ADVICE = {
     "": "Correct its configuration (attention_bias, say), or give the model that it was made from",
 }
 """What to do, by the names of weights that have no place."""
-
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
 _HUB_SECONDS = 30
 """After which a hub that says nothing is not waited for."""
