@@ -377,6 +377,8 @@ def example(tmp_path, monkeypatch):
 def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example, tmp_path, capsys):
     assert cli.main([*example, "--list"]) == 0
     assert "0 stored, 1 waiting" in capsys.readouterr().out
+    assert cli.main([*example, "--model", "./mistyped", "--list"]) == 1
+    assert "1 have no state:\n'./mistyped' is neither a directory" in capsys.readouterr().err
     assert cli.main(example) == 0
     assert "model-tone-k2" in capsys.readouterr().out
     (path,) = (tmp_path / "my_results").glob("*.json")

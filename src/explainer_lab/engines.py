@@ -61,17 +61,15 @@ def in_processes(
     `work`, groups and outcomes must be picklable. Raises EngineError if a process dies, for want of memory as a rule,
     and what `work` raises.
     """
-    pool = _pool(workers, threads, gpus)
+    pool = _pool(max(1, min(workers, len(groups))), threads, gpus)  # which starts all at once, needed or not
     try:
         with _room_for(workers):
             begun = [pool.submit(_outcomes, work, group) for group in groups]
         for finished in as_completed(begun):
             yield from finished.result()
     except BrokenProcessPool as error:
-        raise EngineError(
-            f"A process died ({error}). Did memory run out, or all processes of a user (ulimit -u)? Use fewer than "
-            f"{workers}."
-        ) from error
+        why = "Did memory run out, or what a user may start (ulimit -u)?"
+        raise EngineError(f"A process died ({error}). {why} Use fewer than {workers}.") from error
     except (GeneratorExit, KeyboardInterrupt, EngineError):  # nobody waits for what is being computed
         for process in list(pool._processes.values()):
             process.terminate()

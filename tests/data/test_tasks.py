@@ -333,6 +333,8 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
     assert data.train[0] == data.test[0] == expected
     monkeypatch.setenv("EXPLAINER_DATA", str(directory))
     assert tasks.load("sst2-paper").train[0] == expected
+    monkeypatch.setenv("HOME", str(directory))
+    assert tasks.load(replace(tasks.TASKS["sst2"], folder="~/sst2"), data_dir="elsewhere").train[0] == expected
 
 
 def test_an_own_task_with_free_answers(rows):
@@ -416,8 +418,7 @@ def test_a_split_that_answers_one_text_in_two_ways_is_named_and_read(rows, split
     assert sorted((len(data.train), len(data.test))) == [2, 4]
 
 
-def test_labels_that_no_row_has_are_named(rows):
-    """As where they are numbered from 1."""
+def test_labels_that_no_row_has_are_named_as_where_they_begin_with_1(rows):
     three = replace(TWO, labels=("a", "b", "c"))
     with pytest.warns(UserWarning, match="no row has the label a; the first of the labels has number 0"):
         tasks.load(three, data_dir=rows({"text": "x", "label": 1}, {"text": "y", "label": 2}))

@@ -289,7 +289,6 @@ def test_without_shared_memory_the_remedy_is_said(monkeypatch, error):
     ("where", "error", "limit"),
     [
         ("multiprocessing.util.spawnv_passfds", OSError(errno.EMFILE, "Too many open files"), "-n"),
-        ("multiprocessing.util.spawnv_passfds", BlockingIOError(errno.EAGAIN, "temporarily unavailable"), "-u"),
         ("threading.Thread.start", RuntimeError("can't start new thread"), "-u"),
     ],
 )

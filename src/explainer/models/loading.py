@@ -19,14 +19,7 @@ import torch
 from huggingface_hub import constants
 from huggingface_hub import errors as hub_errors
 from safetensors import SafetensorError, safe_open
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers import __version__ as transformers_version
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
@@ -44,10 +37,14 @@ STARTER = "SmolLM2-135M-Instruct"
 
 _POINTER = b"version https://git-lfs."
 _CONVERT = "AutoModelForCausalLM.from_pretrained(...).save_pretrained(...) on a machine where you trust the file"
-_MERGE = (
-    "merge them: AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...), save the "
-    "tokenizer beside it, and give that directory"
-)
+_MERGED = "AutoPeftModelForCausalLM.from_pretrained(...).merge_and_unload().save_pretrained(...)"
+_MERGE = f"merge them: {_MERGED}, save the tokenizer beside it, and give that directory"
+_ADVICE = {
+    r"\.lora_|\.base_layer\.|^base_model\.": f"They are of an adapter; {_MERGE}",
+    r"^(module|_orig_mod)\.": "They stand in a wrapper of its training; save what is inside it",
+    "": "Correct its configuration (attention_bias, say), or give the model that it was made from",
+}
+"""What to do, by the names of weights that have no place."""
 _EXAMPLES = "'gpt2', 'EleutherAI/pythia-160m', 'KoboldAI/fairseq-dense-125M', a directory or a .gguf file"
 _HUB_SECONDS = 30
 """After which a hub that says nothing is not waited for."""
@@ -60,8 +57,6 @@ _TEXTS = (
     *("tokenizer.model", "spiece.model", "sentencepiece*.model", "spm*.model", "tiktoken.model"),
 )
 """What transformers reads beside the weights: configuration and the files of tokenizers, by their names there."""
-
-_TAKEN_BESIDE = ("adapter_config.json", "tokenizer.json")
 
 _OTHER_FORMATS = ("original/*", "consolidated*", "onnx/*")
 
@@ -99,6 +94,7 @@ def load(
         model, tokenizer = _model(path, directory, dtype, **of_model, **of_both), _tokenizer(path, directory, **of_both)
     if reader is not None:
         _require_place(path, _without_place(model, reader))
+        _require_no_scaling(path, model, reader)
     else:
         _require_floats(model, files)
         _require_computed(model, files)
@@ -189,7 +185,7 @@ def skeleton(name: str | os.PathLike) -> PreTrainedModel:
         ) from error
 
 
-def _configuration(path: Path) -> PreTrainedConfig:
+def _configuration(path: Path) -> Any:
     """That of a directory or file; refuses more layers than it has tensors, which would take for ever to build."""
     directory, of_file = (path.parent, {"gguf_file": path.name}) if path.is_file() else (path, {})
     config = AutoConfig.from_pretrained(directory, trust_remote_code=False, local_files_only=True, **of_file)
@@ -199,10 +195,8 @@ def _configuration(path: Path) -> PreTrainedConfig:
     files = (path,) if path.is_file() else filter(Path.is_file, _weights(path))
     n_layers, n_tensors = getattr(config, "num_hidden_layers", 0), sum(map(_n_tensors, files))
     if n_layers > n_tensors:
-        raise CheckpointError(
-            f"{path} says that it has {n_layers} layers, and holds {n_tensors} tensors; fetch it again, or correct the "
-            "number."
-        )
+        of = f"{n_layers} layers, and holds {n_tensors} tensors"
+        raise CheckpointError(f"{path} says that it has {of}; fetch it again, or correct the number.")
     return config
 
 
@@ -236,9 +230,7 @@ def _require_permission(path: Path) -> None:
         for file in (path,) if path.is_file() else _loaded(path) if os.listdir(path) else ():
             with file.open("rb") as stream:
                 if stream.read(len(_POINTER)) == _POINTER:
-                    raise CheckpointError(
-                        f"{file} is a pointer of Git LFS, not the file; fetch that with git lfs pull."
-                    )
+                    raise CheckpointError(f"{file} is a pointer of Git LFS; fetch the file with git lfs pull.")
 
 
 @lru_cache(maxsize=16)  # a process asks the hub once, and what it loads, weighs and names is one revision
@@ -333,11 +325,10 @@ def _loaded(directory: Path) -> set[Path]:
 def _tokenizer_files(directory: Path) -> Iterable[str]:
     """The names of the files that the class of a directory's tokenizer reads, as that class declares them."""
     with suppress(CheckpointError, ImportError):  # a damaged file, or a package that it lacks: it is not loaded
-        written = [directory / name for name in ("tokenizer_config.json", "config.json")]
-        its = [_read_json(file) for file in written if file.is_file()]
-        of_family = [TOKENIZER_MAPPING_NAMES.get(str(each.get("model_type"))) for each in its]
-        for name in filter(None, [*(each.get("tokenizer_class") for each in its), *of_family]):
-            return tuple(getattr(tokenizer_class_from_name(str(name)), "vocab_files_names", {}).values())
+        written = [directory / name for name in ("config.json", "tokenizer_config.json")]
+        its = {key: value for file in written if file.is_file() for key, value in _read_json(file).items()}
+        name = its.get("tokenizer_class") or TOKENIZER_MAPPING_NAMES.get(str(its.get("model_type")))
+        return tuple(getattr(tokenizer_class_from_name(str(name)), "vocab_files_names", {}).values())
     return ()
 
 
@@ -487,6 +478,15 @@ def _without_place(model: PreTrainedModel, reader: Any) -> list[str]:
     return [name for name in there if name not in known]
 
 
+def _require_no_scaling(path: Path, model: PreTrainedModel, reader: Any) -> None:
+    """Refuse angles of positions that a GGUF file scales and transformers does not."""
+    fields = {name.partition(".")[2]: field for name, field in reader.fields.items() if ".rope.scaling." in name}
+    kind, factor = (fields.get(f"rope.scaling.{name}") for name in ("type", "factor"))
+    scales = kind and kind.contents() != "none" and not (factor and factor.contents() == 1)
+    if scales and (getattr(model.config, "rope_parameters", None) or {}).get("rope_type") == "default":
+        raise CheckpointError(f"{path} scales its positions ({kind.contents()}), which is not read; use safetensors.")
+
+
 def _is_buffer(tensor: Any) -> bool:
     """Whether it holds the frequencies of a rotation, which are at most 1, and not the factors that divide them."""
     return tensor.name == "rope_freqs.weight" and bool((tensor.data <= 1).all())
@@ -495,11 +495,10 @@ def _is_buffer(tensor: Any) -> bool:
 def _require_place(path: Path, names: Iterable[str]) -> None:
     if names := sorted(names):
         shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
-        if any(map(re.compile(r"\.lora_|\.base_layer\.|^base_model\.").search, names)):
-            raise CheckpointError(f"{path} holds an adapter beside or in place of weights ({shown}); {_MERGE}.")
+        advice = next(its for pattern, its in _ADVICE.items() if any(re.search(pattern, name) for name in names))
         raise CheckpointError(
             f"{path} holds weights for which the model that it describes has no place ({shown}); without them it is "
-            "another model. Correct its configuration (attention_bias, say), or give the model that it was made from."
+            f"another model. {advice}."
         )
 
 
@@ -515,14 +514,9 @@ def _require_floats(model: PreTrainedModel, files: Iterable[Path]) -> None:
 
 
 def _require_computed(model: PreTrainedModel, files: Iterable[Path]) -> None:
-    """Refuse frequencies and masks of older versions that are not those which the configuration gives.
-
-    What was stored before it was scaled is theta^(-2i / d), and what was rounded is float16 or bfloat16.
-    """
+    """Refuse stored frequencies, scaled or not yet, and masks that are not those which the configuration gives."""
     ropes = getattr(model.config, "rope_parameters", None) or {}
-    thetas = {
-        each["rope_theta"] for each in (ropes, *ropes.values()) if isinstance(each, dict) and "rope_theta" in each
-    }
+    thetas = [each.get("rope_theta") for each in (ropes, *ropes.values()) if isinstance(each, dict)]
     here = dict(model.named_buffers())
     for path in files:
         with safe_open(path, framework="pt") as file:
@@ -530,13 +524,11 @@ def _require_computed(model: PreTrainedModel, files: Iterable[Path]) -> None:
                 kept, kind = file.get_tensor(name).float().cpu(), "inv_freq" if name.endswith("inv_freq") else name
                 own = [its.float().cpu() for its_name, its in here.items() if its_name.endswith(kind)]
                 if kind == "inv_freq":
-                    own += [theta ** -torch.linspace(0, 1, len(its) + 1)[:-1] for its in own for theta in thetas]
+                    powers = [-torch.linspace(0, 1, len(its) + 1)[:-1] for its in own]
+                    own += [theta**power for power in powers for theta in filter(None, thetas)]
                 if own and not any(map(partial(_rounded_alike, kept), own)):
-                    raise CheckpointError(
-                        f"{path} holds {name}, which is not what its configuration gives; correct the angles of "
-                        "positions (rope_theta, say) or the window in config.json, or give the model that it was made "
-                        "from."
-                    )
+                    ways = "correct config.json (rope_theta or window_size, say), or give the model that it is of"
+                    raise CheckpointError(f"{path} holds {name}, which is not what its configuration gives; {ways}.")
 
 
 def _rounded_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -549,13 +541,11 @@ def _rounded_alike(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 @contextmanager
 def _alone(files: Iterable[Path]) -> Iterator[Path]:
-    """The directory of these files; links to them alone where another is beside them that transformers would load, too.
-
-    That is an adapter, where PEFT is installed, and beside a GGUF file another tokenizer.
-    """
+    """The directory of files; links to them alone beside an adapter, which PEFT adds, or the tokenizer of another."""
     (directory,) = {file.parent for file in files}
     with ExitStack() as stack:
-        if any(directory / name not in files and (directory / name).exists() for name in _TAKEN_BESIDE):
+        taken = (directory / name for name in ("adapter_config.json", "tokenizer.json"))
+        if any(file not in files and file.exists() for file in taken):
             directory = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
             for file in files:
                 link = Path(directory, file.name)
@@ -603,13 +593,7 @@ def _model(path: Path, directory: Path, dtype: torch.dtype, **options) -> PreTra
             f"{path} holds weights of other shapes than its config.json says ({', '.join(mismatched[:3])}); fetch both "
             "again."
         )
-    without_place = [name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)]
-    if wrapped := [name for name in without_place if name.partition(".")[2] in report["missing_keys"]]:
-        raise CheckpointError(
-            f"{path} calls its weights otherwise than the model does ({wrapped[0]}); save what is inside the wrapper "
-            f"{wrapped[0].partition('.')[0]!r} of its training."
-        )
-    _require_place(path, without_place)
+    _require_place(path, (name for name in report["unexpected_keys"] if not _NO_WEIGHTS.search(name)))
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])
         raise CheckpointError(f"{path} lacks weights that the model needs ({missing}, ...); fetch it again.")

@@ -162,16 +162,18 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
     first = next((name for controllers, name in of.items() if "memory" in controllers.split(",")), "/")
     kinds = (
         ("", of.get("", "/"), "memory.max", "memory.current", "inactive_file"),
+        ("", of.get("", "/"), "memory.high", "memory.current", "inactive_file"),  # beyond which it is slowed to a halt
         ("memory", first, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     )
     for mount, name, *its, dropped in kinds:
         group = PurePosixPath(name)
         for here in (group, *group.parents):  # a container may see its own group as the root, or not at all
             folder = root / "sys/fs/cgroup" / mount / str(here).lstrip("/")
-            with suppress(OSError, ValueError, KeyError):  # no such group, or no limit
+            with suppress(OSError, ValueError):  # no such group, or no limit
                 limit, used = (int((folder / file).read_text()) for file in its)
-                stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-                yield limit, used - int(stat[dropped])
+                stat = folder / "memory.stat"  # which some sandboxes lack
+                lines = stat.read_text().splitlines() if stat.is_file() else []
+                yield limit, used - int(dict(line.split() for line in lines).get(dropped, 0))
 
 
 def fits(n_bytes: float, device: torch.device) -> bool:
