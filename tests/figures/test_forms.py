@@ -33,12 +33,6 @@ def test_dots_show_ends_of_intervals_where_there_are_any():
     assert floor.error_x.array is None
 
 
-def test_dots_tell_measured_quoted_and_floors_apart_without_colour():
-    symbols = [t.marker.symbol for t in drawn(quoted={"paper": {"a": 0.5}}, floors={"floor": {"a": 0.1}}).data]
-    assert [symbol.endswith("-open") for symbol in symbols] == [False, False, True, False]
-    assert len(set(symbols)) == 4 and symbols[3] in forms._GREY_MARKERS
-
-
 def test_what_a_context_and_a_training_do_looks_the_same_in_every_figure():
     names = ("two contexts", "other", "two trainings", "more", "last")
     one = forms.dot_plot({name: {"a": 1} for name in names})
