@@ -43,13 +43,6 @@ def test_what_a_context_and_a_training_do_looks_the_same_in_every_figure():
     assert len({looks[name] for name in names}) == len(names)
 
 
-def test_curves_are_drawn_from_left_to_right():
-    at = {3e-3: Interval(0.3, 0.2, 0.4), 1e-4: Interval(0.1, 0, 0.2)}
-    figure = forms.curve_panels({"one": {"s": at}}, "learning rate")
-    assert list(figure.data[0].x) == [1e-4, 3e-3] and list(figure.data[0].y) == [0.1, 0.3]
-    assert figure.layout.xaxis.type == "log"
-
-
 def test_curves_take_means_and_ends_or_intervals_of_arrays():
     ends = np.array([0.5, 0.9]), np.array([0.4, 0.8]), np.array([0.7, 1.0])
     plain, interval = forms.curves([1, 2], {"a": ends, "b": Interval(*ends)}, "x", "y", log2=True).data
