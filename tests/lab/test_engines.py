@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -308,12 +309,11 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
         list(engines.on_ray(groups(1), numbers))
 
 
-ADDRESSES = ("nonsense", "ray://127.0.0.1:10001", ":6379", "host:port", "127.0.0.1:99999", "127.0.0.1:1")
-
-
-@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize(
+    "address", ["nonsense", "ray://127.0.0.1:1", ":6379", "host:port", "[::1]:99999", "127.0.0.1:1"]
+)
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(EngineError, match=f"no Ray cluster at {address}"):
+    with pytest.raises(EngineError, match=re.escape(f"no Ray cluster at {address}")):
         engines._require_listening(address)
 
 
