@@ -3,7 +3,6 @@
 import errno
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
@@ -310,10 +309,10 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "address", ["nonsense", "ray://127.0.0.1:1", ":6379", "host:port", "[::1]:99999", "127.0.0.1:1"]
+    "address", ["nonsense", "ray://127.0.0.1:1", ":6379", "host:x", "127.0.0.1:1", "127.0.0.1:99999"]
 )
 def test_what_is_no_address_is_refused(address):
-    with pytest.raises(EngineError, match=re.escape(f"no Ray cluster at {address}")):
+    with pytest.raises(EngineError, match=f"no Ray cluster at {address}"):
         engines._require_listening(address)
 
 
