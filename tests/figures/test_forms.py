@@ -33,12 +33,6 @@ def test_dots_show_ends_of_intervals_where_there_are_any():
     assert floor.error_x.array is None
 
 
-def test_dots_tell_measured_quoted_and_floors_apart_without_colour():
-    symbols = [t.marker.symbol for t in drawn(quoted={"paper": {"a": 0.5}}, floors={"floor": {"a": 0.1}}).data]
-    assert [symbol.endswith("-open") for symbol in symbols] == [False, False, True, False]
-    assert len(set(symbols)) == 4 and symbols[3] in forms._GREY_MARKERS
-
-
 def test_what_a_context_and_a_training_do_looks_the_same_in_every_figure():
     names = ("two contexts", "other", "two trainings", "more", "last")
     one = forms.dot_plot({name: {"a": 1} for name in names})
@@ -47,13 +41,6 @@ def test_what_a_context_and_a_training_do_looks_the_same_in_every_figure():
     looks = {of.name: (of.marker.symbol, of.marker.color or of.line.color) for of in drawn}
     assert looks["two contexts"] == looks["in context"] != looks["two trainings"] == looks["fine-tuned"]
     assert len({looks[name] for name in names}) == len(names)
-
-
-def test_curves_are_drawn_from_left_to_right():
-    at = {3e-3: Interval(0.3, 0.2, 0.4), 1e-4: Interval(0.1, 0, 0.2)}
-    figure = forms.curve_panels({"one": {"s": at}}, "learning rate")
-    assert list(figure.data[0].x) == [1e-4, 3e-3] and list(figure.data[0].y) == [0.1, 0.3]
-    assert figure.layout.xaxis.type == "log"
 
 
 def test_curves_take_means_and_ends_or_intervals_of_arrays():

@@ -42,7 +42,7 @@ DOTS = {
     "three": {"z": {"c": A}},
 }
 FLOORS, QUOTED = {"one": {"y": {"b": 0.1}, "chance": {"a": ALIKE}}}, {"one": {"y": {"b": 0.5}, "paper": {"c": 0.4}}}
-CURVES = {"one": {"s": {1: A, 16: B}, "t": {4: ALIKE, 16: A}}, "two": {"t": {4: B}}, "three": {"s": {1: B}}}
+CURVES = {"one": {"s": {16: B, 1: A}, "t": {4: ALIKE, 16: A}}, "two": {"t": {4: B}}, "three": {"s": {1: B}}}
 TIMES, GAPS = [0, 0.1, 0.4, 2.0, 9.0], pd.DataFrame(np.vstack([X, X + 1]), np.arange(1, 9) * 1e6)
 PATHS = {"a": np.array([[-3.0, 1.0], [0.0, 0.5]]), "b": np.array([[2.0, -1.0], [0.5, 0.25]])}
 BOTH = {"N = 5": ([1, 10], [1.0, 0.1]), "N = 20": ([2, 10], [2.0, 0.5])}

@@ -307,10 +307,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
         list(engines.on_ray(groups(1), numbers))
 
 
-ADDRESSES = ("nonsense", "ray://127.0.0.1:10001", ":6379", "host:port", "127.0.0.1:99999", "127.0.0.1:1")
-
-
-@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize("address", ["nonsense", "ray://x:1", ":6379", "host:x", "127.0.0.1:1", "127.0.0.1:99999"])
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(EngineError, match=f"no Ray cluster at {address}"):
         engines._require_listening(address)

@@ -62,10 +62,10 @@ def test_all_steps_are_taken_and_the_loss_falls(checkpoint, own):
 
 def test_whoever_stops_gives_the_weights_back(checkpoint, own):
     with pytest.raises(KeyboardInterrupt):
-        for _ in all_weights.fine_tune(checkpoint, batched_finetuning.Run(SEQUENCES, 0.1)):
+        for _ in all_weights.fine_tune(checkpoint, batched_finetuning.Run(SEQUENCES, 0.1), 1):
             raise KeyboardInterrupt
 
 
 def test_a_loss_that_is_not_finite_is_named(checkpoint, own):
     with pytest.raises(DivergenceError, match=r"the loss before step \d is (nan|inf)"):
-        list(all_weights.fine_tune(checkpoint, batched_finetuning.Run(5 * SEQUENCES, 1e30)))
+        list(all_weights.fine_tune(checkpoint, batched_finetuning.Run(5 * SEQUENCES, 1e30), 1))

@@ -325,7 +325,7 @@ def test_offline_what_is_needed_decides(saved, tmp_path, monkeypatch, lacks, loa
 def test_tokenize_adds_no_special_token(saved):
     checkpoint = loading.load(saved["llama"])
     ids = checkpoint.tokenize("cat -> cats\n")
-    assert checkpoint.tokenizer.decode(ids) == "cat -> cats\n"
+    assert checkpoint.tokenizer.decode(ids) == "cat -> cats\n" and all(map(checkpoint._declared, ids))
     for text in ("cat -> cats\n", "cat</s>cat"):  # text is text
         assert not set(checkpoint.tokenize(text)) & set(checkpoint.tokenizer.all_special_ids)
     assert checkpoint.tokenize_all(["cat", "", "walk"]) == [checkpoint.tokenize(t) for t in ("cat", "", "walk")]

@@ -24,7 +24,7 @@ def test_text_of_an_interval(interval, spec, text):
 
 def test_an_interval_in_another_unit():
     percent = 100 * statistics.Interval(0.5, 0.25, 0.75)
-    assert tuple(percent) == (50, 25, 75) and percent[1:] == (25, 75)
+    assert tuple(percent) == (50, 25, 75) and percent[1:] == (25, 75) and percent.undefined == 0
 
 
 def test_a_negative_factor_swaps_the_ends():

@@ -305,6 +305,7 @@ def test_a_control_gives_intervals_over_tasks():
     for interval in pc.positive_control(NARROW, range(5)):
         assert interval.low <= interval.estimate <= interval.high
     single = pc._measures(pc._compared_task(NARROW, 3), 3)
+    assert single.update_cosine == pytest.approx(0.207033, abs=1e-5)  # of these sizes
     assert single == pc._measures(pc._compared_task(NARROW, 3), 3)
     assert single.sim_aou == of_seeds(NARROW, "sim_aou")[3].item()
 

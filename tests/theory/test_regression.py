@@ -1,5 +1,7 @@
 """explainer.theory.regression: the drawn moments, the shifts, and each estimator against a second way."""
 
+import math
+
 import pytest
 import torch
 from draws import close, randn, seeded
@@ -73,6 +75,13 @@ def test_a_given_task_replaces_the_drawn_one_and_leaves_the_inputs():
 @pytest.mark.parametrize("name", NONLINEARITIES)
 def test_label_is_applied_to_the_inner_product(name):
     close(draw(label=NONLINEARITIES[name]).targets, NONLINEARITIES[name](draw().targets))
+
+
+def test_labels_that_are_no_inner_products_by_hand():
+    half = torch.tensor(0.5, dtype=torch.float64)
+    found = {name: f(half).item() for name, f in NONLINEARITIES.items()}
+    expected = {"relu": 0.5, "sign": 1, "tanh": math.tanh(1.5), "sin": math.sin(1), "cubic": 1 / 24, "square": 0.25}
+    assert found == pytest.approx(expected)
 
 
 def test_noise_has_its_standard_deviation_and_reaches_the_query():

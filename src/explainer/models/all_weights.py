@@ -15,7 +15,7 @@ from explainer.models.loading import Checkpoint
 
 @torch.inference_mode(False)
 def fine_tune(
-    checkpoint: Checkpoint, run: Run, batch: int = 1, *, progress: bool = False
+    checkpoint: Checkpoint, run: Run, batch: int, *, progress: bool = False
 ) -> Iterator[tuple[int, Checkpoint]]:
     """W_(t+1) = W_t - lr dL_t/dW_t for every weight: yields the number of steps and the checkpoint after each step.
 
