@@ -78,6 +78,7 @@ def test_the_assignment_is_drawn_anew_by_each_seed():
     drawn = Counter(tuple(new_rule._labels_of_cues("suffix", seed)[0]) for seed in range(40))
     assert len(drawn) > 12 and max(drawn.values()) < 8
     assert Rules(setting(), None).words == Rules(setting(training="text"), None).words
+    assert "batch" in setting(training="all weights", batch=2).slug and "batch" not in setting().slug
 
 
 def test_shuffled_labels_say_nothing():

@@ -91,6 +91,7 @@ def test_a_model_that_names_one_label_in_context_learns_nothing(tmp_path):
     for name in ("shared_part", "agreement", "rival"):
         publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=0.9 * settings["icl_accuracy"]))
     assert all(math.isfinite(one.share.low) for one in questions.of_directory(tmp_path)[OWN].values())
+    assert verdict_scale.sentences_not_learned(tmp_path) == []
     for name in ("shared_part", "agreement", "rival"):
         shutil.rmtree(tmp_path / name)
         publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=settings["icl_accuracy"]))
