@@ -188,8 +188,8 @@ def label_moments(
     variance = (task @ b).item()
     if not variance > 0:
         raise ValueError(f"the task {task.tolist()} has <w, x> = 0 for every x; choose another w.")
-    # An odd number of points puts one on zero, where most labels have their kink or jump.
-    z = math.sqrt(variance) * torch.linspace(-9, 9, 18001, dtype=torch.float64)
+    # An even number of points has zero between two: at a jump there, rounding would choose the side.
+    z = math.sqrt(variance) * torch.linspace(-9, 9, 18000, dtype=torch.float64)
     density = torch.exp(-(z**2) / (2 * variance))
     density /= density.sum()
     f = z if label is None else label(z)
