@@ -91,6 +91,7 @@ def test_accuracies_of_a_setting_are_means_over_its_tasks(directory, checkpoint)
     asked = comparison.ComparisonSetting(directory, "toy", 2, 4, lr=1e-3, n_queries=8, split="report")
     of_toy = one_label_accuracy(toy, comparison.draw_queries(toy, asked), 0.0, "report")
     assert 0 < of_toy < 1 and tables["settings"]["one_label_accuracy"] == np.mean([of_toy, free])
+    assert tables["settings"]["note"] == "", "no training was lost"
 
 
 def test_contexts_are_those_of_the_controls(task, directory):

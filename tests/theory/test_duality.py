@@ -401,7 +401,7 @@ def test_the_annotated_shapes_are_the_shapes(checked):
         dual.update()
     checked.train_with_torch(W_0, INPUTS, targets, torch.optim.SGD, 2, lr=LR)
     checked.largest_stable_rate(INPUTS)
-    checked.random_layer(3, 5, 2, seed=0)
+    assert {one.dtype for one in checked.random_layer(3, 5, 2, seed=0)} == {torch.float64}
     W, errors, seen = checked.train_linear_layer_adam(W_0, INPUTS, targets, checked.Adam(LR), batches)
     checked.fit_outer_products(W - W_0, errors, seen)
     checked.frozen_errors_update(W_0, INPUTS, targets, lr=LR, steps=2)

@@ -199,6 +199,8 @@ def test_typed_errors(form):
     for name, gates in {"rate": (none,), "retention": (0.5, float("inf")), "momentum": (0.5, 1.0, none)}.items():
         with pytest.raises(ValueError, match=f"{name} = .* is not finite"):
             form(queries, keys, values, *gates)
+    with pytest.raises(ValueError, match="retention = inf is not finite"):
+        fast_weights.age_weights(float("inf"), 0.5, 3)
     with pytest.raises(ValueError, match="chunk = 0"):
         fast_weights.chunked(queries, keys, values, 0.5, chunk=0)
     with pytest.raises(ValueError, match="n = -1"):
