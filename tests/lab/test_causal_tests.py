@@ -135,6 +135,12 @@ def test_ft_answers_without_context(result, asked, finetuned):
     np.testing.assert_allclose(result["layers"]["ft_norm"], length, rtol=1e-2)
 
 
+def test_the_change_of_the_context_is_that_of_the_attention_outputs(result, asked):
+    *_, after, without = asked
+    length = (after.run().attention - without.run().attention).norm(dim=-1).mean(0)
+    np.testing.assert_allclose(result["layers"]["icl_norm"], length, rtol=1e-2)
+
+
 def test_the_task_vector_is_the_mean_change_of_queries_that_are_not_reported(result, asked, checkpoint):
     _, answers, prefix, _, without = asked
     prompts = [OWN.task.prompt(query) for query in tasks.queries(OWN, N + 4, 0)[N:]]
