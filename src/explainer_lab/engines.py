@@ -94,12 +94,12 @@ def _room_for(workers: int) -> Iterator[None]:
     """Say what is lacking where processes, or the locks and pipes between them, cannot be had."""
     try:
         yield
-    except (OSError, NotImplementedError, ImportError, RuntimeError) as error:
+    except (OSError, ImportError, RuntimeError) as error:
         if limit := limit_advice(error):
             raise EngineError(f"{workers} processes cannot be started here ({error}): {limit}.") from error
-        if not isinstance(error, (OSError, NotImplementedError, ImportError)):
+        if type(error) is RuntimeError:
             raise
-        raise EngineError(  # an ImportError where Python was built without locks
+        raise EngineError(  # an ImportError or NotImplementedError where Python was built without locks
             f"{workers} processes need shared memory for their locks, and cannot have it here ({error}): make /dev/shm "
             "writable and give it some room, or leave out --workers."
         ) from error

@@ -4,6 +4,16 @@ from explainer.figures import beside_controls
 from explainer.theory.statistics import Interval
 
 
+def test_every_value_stands_in_its_row():
+    values = {"capitals": [0.1, -0.1, 0.05], "plurals": [0.2, -0.2]}
+    figure = beside_controls.clouds_with_markers(values, {"FT": {"capitals": 0.4, "plurals": 0.3}}, "SimAOU")
+    clouds, marked = figure.data[:2], figure.data[2]
+    assert [list(cloud.x) for cloud in clouds] == list(values.values())
+    assert all(abs(y - i) <= 0.25 for i, cloud in enumerate(clouds) for y in cloud.y)
+    assert (marked.name, list(marked.x), list(marked.y)) == ("FT", [0.4, 0.3], [0, 1])
+    assert [bool(trace.showlegend) for trace in clouds] == [True, False] and figure.layout.yaxis.showgrid is False
+
+
 def test_neighbours_differ_in_mark_and_colour_and_the_seventh_begins_again():
     rows = {"capitals": [0.1, -0.1]}
     figure = beside_controls.clouds_with_markers(rows, {str(i): {"capitals": i} for i in range(7)}, "SimAOU")

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from explainer.figures import language_models as figures
-from explainer.theory.statistics import student
+from explainer.theory.statistics import Interval, student
 
 LOSSES = pd.DataFrame([[5.0, 5.0, 5.0], [4.0, 4.0, 4.0], [3.0, 4.0, 5.0]], [10, 20, 30])
 
@@ -23,3 +23,15 @@ def test_gap_curves_have_a_bar_at_every_fourth_point():
     interval = student(values.loc[0])
     expected = pytest.approx(interval.high - interval.estimate, rel=1e-3)
     assert [place for place, bar in enumerate(bars) if bar is not None] == [3, 7] and bars[3] == expected
+
+
+def test_effects_draw_each_seed_and_the_mean():
+    nan = float("nan")
+    rows = {"a, early": ([-40.0, -30.0, -26.0], Interval(-33.0, -50.0, -10.0)), "b": ([10.0], Interval(10.0, nan, nan))}
+    figure = figures.effect_sizes(rows, "nats")
+    seeds, mean, other, alone = figure.data
+    assert seeds.x == (-40, -30, -26) and mean.x == (-33,)
+    assert (mean.error_x.array, mean.error_x.arrayminus) == ((23,), (17,))
+    assert alone.error_x.array is None and not alone.showlegend and not other.showlegend
+    assert figure.layout.xaxis.title.text == "nats"
+    assert figure.layout.yaxis.ticktext == ("a,<br>early", "b")

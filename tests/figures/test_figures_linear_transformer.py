@@ -11,6 +11,12 @@ SHARES = 1 - np.exp(-TIMES[:, None] * np.array(EIGENVALUES))
 REACHED = -np.log(1 - figures._LEVEL) / np.array(EIGENVALUES)
 
 
+def test_valley_marks_the_flattest_point():
+    figure = figures.curvature_by_imbalance([-2, -1, 0, 1], {"one": [5, 3, 2, 3], "five": [9, 8, 9, 10]})
+    marks = [trace for trace in figure.data if trace.mode == "markers"]
+    assert [(mark.x, mark.y) for mark in marks] == [((0,), (2,)), ((-1,), (8,))]
+
+
 def test_curves_pass_through_their_marks():
     figure = figures.learning_curves(TIMES, SHARES, REACHED, EIGENVALUES)
     for k in range(3):

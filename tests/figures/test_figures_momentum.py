@@ -53,6 +53,16 @@ def test_readout_refuses_what_does_not_fit(tokens):
             momentum.readout_by_lag(np.zeros((B, T, 3)), tokens, [lag], first=2)
 
 
+def test_a_valley_has_a_panel_for_each_path_and_contours_of_equal_loss():
+    paths = {"a": np.array([[-10.0, 1.0], [0.0, 0.0]]), "b": np.array([[-10.0, 1.0], [1.0, 1.0], [0.0, 0.5]])}
+    figure = momentum.optimiser_paths(paths, kappa=4, levels=[2, 8])
+    assert [title.text for title in figure.layout.annotations] == ["a", "b"]
+    assert [trace.name for trace in figure.data] == ["a", "b"]
+    assert list(figure.data[1].x) == [-10, 1, 0] and list(figure.data[1].y) == [1, 1, 0.5]
+    ends = {(shape.x1, shape.y1) for shape in figure.layout.shapes}
+    assert len(figure.layout.shapes) == 4 and ends == {(2, 1), (4, 2)}  # losses 2 and 8 at both ends
+
+
 def test_a_quoted_table_is_printed_as_the_paper_prints_it():
     rows = momentum.quoted_rows({"plain": {"a": 0.5, "b": 0.439}, "momentum": {"a": 1, "b": 0.468}}, 1, 100)
     assert rows == [("Transformer", "50.0", "43.9"), ("Transformer, with momentum attention", "100.0", "46.8")]

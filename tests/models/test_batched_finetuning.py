@@ -23,11 +23,12 @@ SEQUENCES = sequences((7, 12, 2, 9), 0), sequences((3, 5, 11, 4), 1), sequences(
 
 def assert_same(one, other, checkpoint):
     rounds_to_float32 = checkpoint.dtype == torch.float32 or checkpoint.model.config.model_type == "gpt_neo"
-    tolerance = 2e-5 if rounds_to_float32 else 1e-10
+    tolerance = 5e-6 if rounds_to_float32 else 1e-10
     near = {"rtol": tolerance, "atol": tolerance, "equal_nan": True}
     assert (one.lr, one.diverged_at, len(one.losses)) == (other.lr, other.diverged_at, len(other.losses))
     for name in ("losses", "gradient_norms", "loss_after"):
-        torch.testing.assert_close(torch.tensor(getattr(one, name)), torch.tensor(getattr(other, name)), **near)
+        numbers = (torch.tensor(getattr(its, name)) for its in (one, other))
+        torch.testing.assert_close(*numbers, **near | {"rtol": 2 * tolerance})  # on the oldest instructions 6e-6
     for a, b in zip(one.update, other.update, strict=True):
         assert [x is None for x in a] == [x is None for x in b]
         for x, y in zip(a, b, strict=True):

@@ -34,6 +34,10 @@ def test_average_of_a_row_is_the_printed_one(row, average, digits, average_digit
     assert np.mean(list(row.values())) == pytest.approx(average, abs=rounding + 1e-12)
 
 
+def test_number_of_rows_with_averages():
+    assert len(list(rows_with_averages())) == 20
+
+
 def test_momentum_lowers_the_quoted_perplexities():
     plain, momentum = (papers.MOMENTUM_PERPLEXITY[name] for name in ("plain", "momentum"))
     assert [round(plain[c] - momentum[c], 2) for c in plain] == [0.06, 0.13, 0.14, 0.12]

@@ -25,7 +25,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 class Provenance:
     """Where published results come from; `str` says it as pages show it. Trainings have no `checkpoint` and its kin.
 
-    `grids` are the fewest named lists of settings that have all of them, in the file of grids of the `command`.
+    `grids` are a few named lists that have all of the settings, in the file of grids of the `command`.
     """
 
     n: int
