@@ -24,7 +24,7 @@ from explainer.models import batched_finetuning, finetuning, recording, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.theory import metrics, pairwise_similarity
+from explainer.theory import metrics
 from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
@@ -239,10 +239,10 @@ def _random_changes(
 def _compared(zsl: Observed, found: Sequence[_Change]) -> dict[str, Float[Tensor, "C C n layers"]]:
     """Similarities of all changes, each with each."""
     observed = [change.observed for change in found]
-    measures = pairwise_similarity.of_outputs(zsl.outputs, [one.outputs for one in observed])
+    measures = metrics.pairwise_outputs(zsl.outputs, [one.outputs for one in observed])
     tokens = [change.context_tokens for change in found]
-    measures |= pairwise_similarity.of_scores(zsl.own_scores, [one.own_scores for one in observed], tokens)
-    return measures | {"update_cosine": pairwise_similarity.of_maps([change.maps for change in found])}
+    measures |= metrics.pairwise_scores(zsl.own_scores, [one.own_scores for one in observed], tokens)
+    return measures | {"update_cosine": metrics.pairwise_maps([change.maps for change in found])}
 
 
 def _are_compared(a: _Change, b: _Change) -> bool:

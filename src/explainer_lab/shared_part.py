@@ -27,7 +27,7 @@ from explainer.data.tasks import Example, Task, TaskData
 from explainer.models import batched_finetuning, finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
-from explainer.theory import pairwise_similarity, projections
+from explainer.theory import metrics, projections
 from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.minimal_pairs import contrast, contrast_agreement
@@ -280,7 +280,7 @@ def _are_compared(a: tuple[str, str], b: tuple[str, str]) -> bool:
 
 
 def _pairs(zsl: Observed, found: Mapping[tuple[str, str], Observed]) -> Iterator[dict[str, Any]]:
-    measures = pairwise_similarity.of_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
+    measures = metrics.pairwise_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
     names = list(found)
     for i, a in enumerate(names):
         for j, b in enumerate(names[i + 1 :], i + 1):
@@ -310,7 +310,7 @@ def by_layer(
 ) -> Iterator[dict[str, Any]]:
     """SimAOU of CORNERS in each layer, and what is special to the demonstrations, of changes by (kind, lesson)."""
     names = list(found)
-    measured = pairwise_similarity.of_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
+    measured = metrics.pairwise_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
     unknown = torch.full(zsl.outputs.shape[1:2], torch.nan)
 
     def mean(measure: str, corner: Sequence[tuple[str, str]]) -> Tensor:

@@ -177,7 +177,7 @@ def newton(e_0, bound):
 
 def posterior(X, y, pool, noise):
     inputs, targets = torch.cat([X, X[:1]])[None], torch.cat([y, y[:1]])[None]
-    return task_diversity.posterior(regression.Prompts(inputs, targets, pool[:1]), pool, noise)[0]
+    return task_diversity._posterior(regression.Prompts(inputs, targets, pool[:1]), pool, noise)[0]
 
 
 def simulated_power(spread, difference, S):

@@ -172,7 +172,7 @@ def test_rates_are_not_fitted_to_the_queries_that_they_are_judged_on():
     generator = torch.Generator().manual_seed(0)
     effects = torch.randn(8, 5, 1, 10, generator=generator)
     change = torch.randn(8, 1, 10, generator=generator)
-    same = projections.combine(effects, projections.least_squares_rates(effects, change))
+    same = projections._combine(effects, projections.least_squares_rates(effects, change))
     assert projections.sums_of_squares(change, same).explained > 0.02
     assert projections.sums_of_squares(change, projections.cross_fitted(change, effects)).explained < 0
     assert torch.equal(causal_tests._mean_of_other_half(change)[0], change[1::2].mean(0))

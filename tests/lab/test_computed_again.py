@@ -15,7 +15,7 @@ from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.models import finetuning, loading, scoring
 from explainer.results.published import results
-from explainer.theory import pairwise_similarity
+from explainer.theory import metrics
 from explainer_lab import agreement, blocking, minimal_pairs, new_rule, reversal, rival, shared_part
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.minimal_pairs import LESSONS
@@ -109,7 +109,7 @@ def test_contexts_and_the_first_epoch_are_as_alike_as_stored(starter):
         trained = outputs(tuned, "")
     foreign = setting.foreign[0]
     found = [in_context("own"), in_context("other"), in_context(foreign), trained]
-    S = pairwise_similarity.of_outputs(outputs(starter, ""), found)["sim_aou"].nanmean((-2, -1))
+    S = metrics.pairwise_outputs(outputs(starter, ""), found)["sim_aou"].nanmean((-2, -1))
     pairs = stored("agreement", setting, "pairs").query("a == 'ICL own'").set_index("b")["sim_aou"]
     expected = [pairs[name] for name in ("ICL other", f"ICL {foreign}", f"FT own 1 {setting.lr:g}")]
     torch.testing.assert_close(S[0, 1:], torch.tensor(expected).double(), atol=0.01, rtol=0)

@@ -1,10 +1,7 @@
 """explainer.theory.duality against autograd, plain Python loops and torch.optim, in float64."""
 
-import importlib
 import math
-import sys
 
-import jaxtyping
 import pytest
 import torch
 from draws import close, randn
@@ -133,8 +130,6 @@ def test_mini_batches_show_every_example_once_per_epoch_in_a_new_order():
     epochs = [torch.cat(batches[i : i + 3]).tolist() for i in (0, 3, 6)]
     assert all(sorted(epoch) == [0, 1, 2, 3, 4] for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) > 1
-    again = duality.mini_batches(5, batch_size=2, epochs=3, seed=4)
-    assert all(torch.equal(a, b) for a, b in zip(batches, again, strict=True))
 
 
 def test_heavy_ball_weighs_old_steps_more():
@@ -143,9 +138,8 @@ def test_heavy_ball_weighs_old_steps_more():
     close(weights, torch.tensor(expected, dtype=torch.float64))
     assert (weights.diff() < 0).all() and weights[-1] == 1
     close(duality.heavy_ball_weights(0.0, 4), torch.ones(4, dtype=torch.float64))
-    for mu in (-0.1, 1.0):
-        with pytest.raises(ValueError, match=f"mu = {mu} is outside"):
-            duality.heavy_ball_weights(mu, 4)
+    with pytest.raises(ValueError, match=r"mu = 1.0 is outside"):
+        duality.heavy_ball_weights(1.0, 4)
 
 
 @each_loss
@@ -190,8 +184,6 @@ def test_same_allows_rounding():
 def test_relative_error():
     exact = torch.tensor([3.0, 4.0], dtype=torch.float64)
     assert duality.relative_error(exact + torch.tensor([0.0, 0.5]), exact) == pytest.approx(0.1)
-    with pytest.raises(ValueError, match="zero"):
-        duality.relative_error(exact, torch.zeros_like(exact))
 
 
 # Part 2. Where the outer-product form is lost.
@@ -277,12 +269,6 @@ def test_a_split_with_an_empty_part():
         close(getattr(split, whole), split.attention)
 
 
-@pytest.mark.parametrize(("T", "n"), [(7, 8), (7, -1), (0, 0)])
-def test_a_split_outside_the_tokens_is_refused(T, n):
-    with pytest.raises(ValueError, match=f"n_demonstrations = {n} with {T} tokens"):
-        duality.split_attention(randn(4), randn(T, 4), randn(T, 3), n)
-
-
 def test_the_dual_form_with_the_numbers_of_the_gradient_step():
     """Error signal as value, past input as key and new input as query: both chapters arrive at (3, 2)."""
     W_0, x_1, y_1 = (torch.tensor(each).double() for each in ([[1, 0, -1], [0, 2, 1]], [1, -1, 1], [4, -3]))
@@ -313,11 +299,6 @@ def test_softmax_attention_is_torch_attention_and_a_kernel_average(scale):
     close(duality.softmax_kernel_dual(queries[2], keys, values, scale), expected[2])
 
 
-def test_relaxed_attention_is_linear_attention():
-    queries, keys, values = HEAD
-    close(duality.relaxed_attention(*HEAD), duality.linear_attention(values, keys, queries))
-
-
 @pytest.mark.parametrize("scale", [None, 0.7])
 def test_centred_linear_attention_is_the_derivative_of_softmax_attention_at_zero(scale):
     queries, keys, values = HEAD
@@ -336,9 +317,14 @@ def test_taylor_features_are_the_truncated_exponential_series():
     close(duality.taylor_features(x, 0), torch.ones(3, 1, dtype=torch.float64))
 
 
-def positive_features(x, w):
-    """exp(w . x - |x|^2 / 2), whose products are exp(x . y) in the mean over w."""
-    return (x @ w.T - (x**2).sum(1, keepdim=True) / 2).exp()
+def test_random_feature_attention_is_the_ratio_of_linear_attentions():
+    queries, keys, values = HEAD
+    w, root = randn(32, D), D**-0.25
+    phi_Q, phi_K = ((root * x @ w.T - (root * x).square().sum(1, keepdim=True) / 2).exp() for x in (queries, keys))
+    weights = phi_Q @ phi_K.T
+    close(duality.random_feature_attention(*HEAD, w), weights @ values / weights.sum(1, keepdim=True))
+    large = duality.random_feature_attention(*(x.float() for x in HEAD), w.float(), scale=100.0)
+    assert large.isfinite().all(), "where every feature of float32 would be zero"
 
 
 def test_the_error_of_random_feature_attention_falls_with_the_root_of_the_features():
@@ -352,22 +338,6 @@ def test_the_error_of_random_feature_attention_falls_with_the_root_of_the_featur
     assert error(64) / error(4096) == pytest.approx(math.sqrt(4096 / 64), rel=0.3)
 
 
-def test_random_feature_attention_is_the_ratio_of_linear_attentions():
-    queries, keys, values = HEAD
-    w, root = randn(32, D), D**-0.25
-    phi_Q, phi_K = (positive_features(root * x, w) for x in (queries, keys))
-    weights = phi_Q @ phi_K.T
-    close(duality.random_feature_attention(*HEAD, w), weights @ values / weights.sum(1, keepdim=True))
-
-
-def test_random_feature_attention_survives_large_norms_in_float32():
-    queries, keys, values = (x.float() for x in HEAD)
-    w = randn(32, D).float()
-    naive = positive_features(10 * keys, w) @ positive_features(10 * queries, w).T
-    assert (naive.sum(0) == 0).any()
-    assert duality.random_feature_attention(queries, keys, values, w, scale=100.0).isfinite().all()
-
-
 def test_logit_spread():
     queries, keys, _ = HEAD
     logits = duality.scaled_logits(queries, keys)
@@ -375,45 +345,3 @@ def test_logit_spread():
     mean = sum(logits.unbind(1)) / T
     close(duality.logit_spread(queries, keys), (sum((column - mean) ** 2 for column in logits.unbind(1)) / T).sqrt())
     close(duality.logit_spread(queries[0], keys, scale=2.0), 2 * math.sqrt(D) * duality.logit_spread(queries[0], keys))
-
-
-# Shapes.
-
-
-@pytest.fixture
-def checked():
-    """A second copy of the module whose annotations are checked at every call."""
-    original = sys.modules.pop("explainer.theory.duality")
-    with jaxtyping.install_import_hook("explainer.theory.duality", "beartype.beartype"):
-        module = importlib.import_module("explainer.theory.duality")
-    yield module
-    sys.modules["explainer.theory.duality"] = original
-    sys.modules["explainer"].duality = original
-
-
-def test_the_annotated_shapes_are_the_shapes(checked):
-    queries, keys, values = HEAD
-    targets, batches = TARGETS["cross_entropy"], BATCHES["mini"]
-    for optimiser in (checked.GradientDescent(LR), checked.HeavyBall(LR, MU), checked.Nesterov(LR, MU)):
-        _, dual = checked.train_linear_layer(
-            W_0, INPUTS, targets, optimiser, batches, output_gradient=checked.cross_entropy_gradient
-        )
-        dual.update()
-    checked.train_with_torch(W_0, INPUTS, targets, torch.optim.SGD, 2, lr=LR)
-    checked.largest_stable_rate(INPUTS)
-    assert {one.dtype for one in checked.random_layer(3, 5, 2, seed=0)} == {torch.float64}
-    W, errors, seen = checked.train_linear_layer_adam(W_0, INPUTS, targets, checked.Adam(LR), batches)
-    checked.fit_outer_products(W - W_0, errors, seen)
-    checked.frozen_errors_update(W_0, INPUTS, targets, lr=LR, steps=2)
-    checked.split_attention(queries[0], keys, values, 3)
-    for q in (queries, queries[0]):
-        checked.softmax_attention(q, keys, values)
-        checked.softmax_kernel_dual(q, keys, values)
-        checked.relaxed_attention(q, keys, values)
-        checked.centred_linear_attention(q, keys, values, 0.5)
-        checked.logit_spread(q, keys)
-    w = randn(9, D)
-    checked.random_feature_attention(queries, keys, values, w)
-    checked.taylor_features(keys, 2)
-    with pytest.raises(jaxtyping.TypeCheckError):
-        checked.split_attention(queries[0], keys.long(), values, 3)

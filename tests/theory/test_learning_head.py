@@ -31,12 +31,6 @@ def test_each_layer_is_a_step_and_carries_its_errors(n, d, d_y, seed):
         assert same(-answers, W @ queries) and same(errors, labels - W @ inputs)
 
 
-def test_heads_and_descent_leave_the_same():
-    drawn = learning_head.lessons(6, UNEVEN, seed=0, tasks=5)
-    assert same(learning_head._left_by_layers(drawn, 1.5, 4), learning_head._left_by_descent(drawn, 1.5, 4))
-    assert same(learning_head._left_by_layers(drawn, 1.5, 0), torch.ones(5, dtype=torch.float64))
-
-
 @pytest.mark.parametrize("n", [1, 8, 32, 128, 2048])
 def test_one_step_leaves_what_the_formula_says_and_no_other_step_leaves_less(n):
     """The error of an earlier edition: it kept eta = 1 and said that examples alone never make one step enough."""

@@ -323,7 +323,7 @@ def test_theorem_for_labels_that_are_no_function_of_one_direction(n, m):
     of_noise[2] = 3 * l[2] ** 2
     second, mean = (of_label + of_noise).diag(), Lambda @ a
     best = l[0] * 3 * l[1] ** 2 + l[2] - a @ Lambda @ a
-    moments = lt.LabelMoments(a, second - torch.outer(mean, mean), best.item())
+    moments = lt._LabelMoments(a, second - torch.outer(mean, mean), best.item())
     errors = []
     for seed in range(10):
         generator = seeded(seed)

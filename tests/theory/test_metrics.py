@@ -101,7 +101,7 @@ def test_sim_aou_is_the_loop_of_the_definition(normalize):
 
 
 @each_output_measure
-@given(seed=seeds, scale=st.floats(1e-3, 1e3))
+@given(seed=seeds, scale=st.sampled_from([1e-200, 0.3, 1e200]))
 @few
 def test_measures_of_outputs_ignore_scale_rotation_and_roles(measure, seed, scale):
     zsl, icl, ft = outputs(seed)
@@ -116,16 +116,6 @@ def test_measures_of_outputs_ignore_scale_rotation_and_roles(measure, seed, scal
     close(measure(*(h[..., units] for h in (zsl, icl, ft))), value, 1e-8)
     queries, layers = torch.randperm(5, generator=seeded(seed)), torch.randperm(3, generator=seeded(seed))
     close(measure(*(h[queries][:, layers] for h in (zsl, icl, ft))), value[queries][:, layers], 1e-9)
-
-
-@pytest.mark.parametrize("name", [name for name in OUTPUT_MEASURES if name != "sim_aou_corrected"])
-def test_normalised_measures_ignore_the_length_of_every_output(name):
-    zsl, icl, ft = outputs()
-    lengths = randn(3, 5, 3, 1, seed=1).exp()
-    close(
-        OUTPUT_MEASURES[name](*(h * r for h, r in zip((zsl, icl, ft), lengths, strict=True))),
-        OUTPUT_MEASURES[name](zsl, icl, ft),
-    )
 
 
 @given(seeds)
@@ -148,15 +138,6 @@ def test_orthogonal_changes_score_exactly_the_noise_value(rho, expected):
     close(metrics.sim_aou_tangent_uncentred(*inputs), [[0]], 1e-8)
 
 
-@pytest.mark.parametrize("hidden", [2, 3, 8])
-def test_the_noise_value_is_exact_in_few_dimensions_too(hidden):
-    """Isotropic updates of any law of lengths, here different ones; no limit of many dimensions is involved."""
-    z, r_icl, r_ft = randn(3, 20_000, 1, hidden, seed=hidden)
-    inputs = z, z + r_icl, z + 0.3 * r_ft.norm(dim=-1, keepdim=True) * r_ft
-    assert within_three_standard_errors(metrics.sim_aou(*inputs) - metrics.normalised_noise_value(*inputs), 0)
-    assert metrics.normalised_noise_value(*inputs).mean() > 0.05
-
-
 def test_tangent_by_hand():
     zsl, icl, ft = vectors([2, 0, 0], [2, 0, 0]), vectors([3, 3, 0], [1, 0, 1]), vectors([1, 0, 5], [4, 4, 0])
     # Unit outputs without the first axis: ICL (c, 0) and (0, c), FT (0, 5/sqrt 26) and (c, 0) with c = 1/sqrt 2.
@@ -166,23 +147,15 @@ def test_tangent_by_hand():
     close(metrics.sim_aou_tangent(zsl, icl, ft), [[cosine((c, -c), (-c, 5 / math.sqrt(26)))]] * 2)
 
 
-def test_centring_removes_what_is_common_to_all_queries():
-    z = torch.eye(8, dtype=torch.float64)[0].expand(6, 1, 8)
-    common, (own_icl, own_ft) = 30 * torch.eye(8, dtype=torch.float64)[1], 0.01 * randn(2, 6, 1, 8)
-    assert metrics.sim_aou_tangent_uncentred(z, z + common + own_icl, z + common + own_ft).min() > 0.999
-    scattered = z + randn(6, 1, 8, seed=3)
-    assert metrics.sim_aou_tangent(scattered, scattered + common, scattered + common).min() > 1 - 1e-12
-    assert metrics.sim_aou_tangent(z, z + common + own_icl, z + common + own_ft).max() < 0.9
-
-
-def test_the_residual_is_the_same_for_outputs_and_updates():
-    zsl, icl, ft = (h / h.norm(dim=-1, keepdim=True) for h in outputs(n=4, layers=1))
+def test_the_residual_is_the_same_for_outputs_and_updates_and_ignores_every_length():
+    given = outputs(n=4, layers=1)
+    zsl, icl, ft = (h / h.norm(dim=-1, keepdim=True) for h in given)
     expected = []
     for i in range(4):
         plane = torch.linalg.qr(torch.stack([zsl[i, 0], zsl.mean(0)[0]], 1)).Q
         parts = [(h - zsl - (h - zsl).mean(0))[i, 0] for h in (icl, ft)]
         expected.append(cosine(*((p - plane @ (plane.T @ p)).tolist() for p in parts)))
-    close(metrics.sim_aou_residual(zsl, icl, ft)[:, 0], expected, 1e-10)
+    close(metrics.sim_aou_residual(*given)[:, 0], expected, 1e-10)
 
 
 # Part 3. Floors.
@@ -197,17 +170,10 @@ def test_isotropic_floor_keeps_the_lengths_and_forgets_the_directions():
     assert within_three_standard_errors(excess, 0)
     directions = (stand_in - zsl)[:, 0] / (ft - zsl).norm(dim=-1)
     close(directions.T @ directions / 4000, torch.eye(7) / 7, 0.02)  # isotropic: covariance I / hidden
-
-
-def test_isotropic_floor_of_scores_of_different_lengths():
-    zsl, ft = ([randn(2, 3, length, seed=s + length) for length in (4, 4, 6)] for s in (0, 10))
-    stand_in = metrics.ft_with_random_directions(zsl, ft, seed=0)
-    for z, h, other in zip(zsl, ft, stand_in, strict=True):
-        close((other - z).norm(dim=-1), (h - z).norm(dim=-1))
-    first, second = (
-        (other - z) / (h - z).norm(dim=-1, keepdim=True) for z, h, other in zip(zsl[:2], ft, stand_in, strict=False)
-    )
-    assert (first - second).abs().min() > 1e-6  # each query has its own draw
+    alike = [zsl[0], zsl[0], zsl[0, :, :4]], [ft[0], ft[0], ft[0, :, :4]]
+    first, second, short = (a - b for a, b in zip(metrics.ft_with_random_directions(*alike, 0), alike[0], strict=True))
+    close(short.norm(dim=-1), (ft - zsl)[0, :, :4].norm(dim=-1))
+    assert (first - second).abs().min() > 1e-6, "each query has its own draw"
 
 
 @given(n=st.integers(2, 12), seed=seeds)
@@ -219,14 +185,6 @@ def test_permuted_pairing_gives_every_query_the_update_of_another(n, seed):
     distance = (moved[:, None] - updates[None]).flatten(2).norm(dim=-1)
     assert ((distance < 1e-9).sum(0) == 1).all() and ((distance < 1e-9).sum(1) == 1).all()
     assert (distance.diagonal() > 1e-9).all()
-
-
-def test_permuted_pairing_chooses_every_other_query_equally_often():
-    n, draws = 4, 3000
-    zsl, ft = torch.zeros(n, 1, 1), torch.arange(1.0, n + 1)[:, None, None]
-    partners = torch.stack([metrics.ft_with_permuted_updates(zsl, ft, seed)[0, 0, 0] for seed in range(draws)])
-    shares = torch.tensor([(partners == j).double().mean() for j in range(2, n + 1)])
-    assert ((shares - 1 / 3).abs() < 3 * math.sqrt(2 / 9 / draws)).all()
 
 
 @pytest.mark.parametrize("mean", [0, 0.05, 0.3])
@@ -308,7 +266,7 @@ def tied_scores(T):
 
 @pytest.mark.parametrize("kind", TAUS)
 @given(
-    st.integers(1, 20).flatmap(lambda T: st.lists(st.tuples(tied_scores(T), tied_scores(T)), min_size=1, max_size=4))
+    st.integers(1, 40).flatmap(lambda T: st.lists(st.tuples(tied_scores(T), tied_scores(T)), min_size=1, max_size=4))
 )
 @example([([1.0], [1.0])])
 @example([([math.inf, -math.inf, 0.0], [-0.0, 0.0, 1.0])])
@@ -316,50 +274,7 @@ def tied_scores(T):
 def test_tau_is_the_loop_over_pairs(kind, rows):
     x, y = (torch.tensor(side, dtype=torch.float64) for side in zip(*rows, strict=True))
     close(TAUS[kind](x, y), [plain_tau(a, b, kind) for a, b in rows])
-
-
-@pytest.mark.parametrize("kind", TAUS)
-@pytest.mark.parametrize("T", [2, 31, 32, 33, 150])
-def test_tau_of_continuous_scores_is_the_loop_over_pairs(kind, T):
-    x, noise = randn(2, 2, 2, T, seed=T)
-    y = x + noise
-    actual = TAUS[kind](x, y)
-    assert actual.shape == (2, 2)
-    for i, j in itertools.product(range(2), range(2)):
-        close(actual[i, j], plain_tau(x[i, j].tolist(), y[i, j].tolist(), kind))
-
-
-def rotation(angle):
-    c, s = math.cos(angle), math.sin(angle)
-    return torch.tensor([[c, -s], [s, c]], dtype=torch.float64)
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_one_score_for_each_training_token_is_exact_without_rotary_positions_only(turned):
-    """The step of W_K, read by a query q: sum_i e_i (q'_i . q) where positions are added.
-
-    Where they rotate, it is a sum over pairs of a training token and a key, -eta sum_ij x_j delta_ij (R_p q'_i . q).
-    """
-    n, T, hidden, eta = 3, 4, 5, 0.1
-    X, q_training, q = randn(T, hidden), randn(n, 2, seed=1), randn(2, seed=2)
-    W_K = randn(2, hidden, seed=3).requires_grad_()
-    R = torch.stack([torch.stack([rotation(turned * (T + i - j)) for j in range(T)]) for i in range(n)])
-    met = torch.einsum("ijab,ib->ija", R, q_training)  # the query of training token i, as key j meets it
-    logits = torch.einsum("ija,ac,jc->ij", met, W_K, X)
-    step = -eta * torch.autograd.grad(-logits.log_softmax(-1)[:, 0].sum(), W_K)[0]
-    delta = logits.softmax(-1).detach() - torch.eye(T, dtype=torch.float64)[0]
-    close(step.T @ q, -eta * torch.einsum("jc,ij,ija,a->c", X, delta, met, q))
-    by_token = (-eta * delta @ X).T @ (q_training @ q)
-    error = (step.T @ q - by_token).norm() / (step.T @ q).norm()
-    assert error > 0.2 if turned else error < 1e-12
-
-
-def test_softmax_changes_tau_only_where_it_underflows():
-    icl, ft = randn(2, 2, 3, 30)
-    value = metrics.kendall_training_tokens(icl, ft)
-    close(value, metrics.kendall_tau_b(icl, ft))
-    close(metrics.kendall_training_tokens(icl.softmax(-1), ft.softmax(-1)), value)
-    assert (metrics.kendall_training_tokens((1000 * icl).softmax(-1), ft) - value).abs().max() > 0.1
+    close(metrics.kendall_training_tokens(x[None], y[None])[0], metrics.kendall_tau_b(x, y))
 
 
 @each_tau
@@ -426,45 +341,11 @@ def test_by_example_is_the_softmax_and_its_sums(layout, seed):
     close(metrics.attention_by_example(m.masked_fill(outside, 1e6), spans), mass)
 
 
-@given(demonstrations())
-@few
-def test_equal_scores_differ_by_length_alone_and_their_mean_not_at_all(layout):
-    spans, T = layout
-    lengths = torch.tensor([[float(stop - start) for start, stop in spans]])
-    flat, k = torch.full((1, T), 0.1), len(spans)
-    assert len(metrics.attention_by_example(flat, spans, mean=True).unique()) == 1
-    if len(lengths.unique()) > 1:
-        close(metrics.kendall_tau_b(metrics.attention_by_example(flat, spans), lengths), [1])
-    mean = metrics.attention_by_example(flat, spans, mean=True)
-    close(metrics.top_k_recall(mean, randn(1, k), k=1), [1 / k])
-
-
 def test_by_example_ranks_what_a_softmax_would_round_to_zero():
     m = torch.tensor([0, -2000, -3000, -1000.0])
     order = metrics.attention_by_example(m, [(0, 1), (1, 2), (2, 3), (3, 4)])
     assert (m.double().softmax(-1)[1:] == 0).all()
     close(order, [0, -2000, -3000, -1000])
-
-
-def test_lengths_make_unrelated_scores_agree_and_the_mean_and_the_floor_show_it():
-    """The numbers in the docstring; the chance value k / T of unrelated ranks does not hold for sums."""
-    lengths = torch.randint(8, 60, (32,), generator=seeded(0)).tolist()
-    ends = [0, *torch.tensor(lengths).cumsum(0).tolist()]
-    spans = list(itertools.pairwise(ends))
-    tau = {}
-    for spread in (1, 10):
-        icl, ft = spread * randn(2, 300, ends[-1], seed=spread)
-        floor = metrics.permuted_tokens(ft, seed=0)
-        for mean in (False, True):
-            rows = [metrics.attention_by_example(m, spans, mean=mean) for m in (icl, ft, floor)]
-            tau[spread, mean] = metrics.kendall_tau_b(rows[0], rows[1]).mean().item()
-            assert metrics.kendall_tau_b(rows[0], rows[2]).mean().item() == pytest.approx(tau[spread, mean], abs=0.03)
-            if spread == 1:
-                recall = metrics.top_k_recall(rows[0], rows[1], k=5).mean()
-                assert (recall > 0.35) if not mean else (recall < 5 / 32 + 0.03)
-    assert tau[1, False] > 0.6
-    assert abs(tau[1, True]) < 0.03
-    assert 0.05 < tau[10, True] < 0.15
 
 
 @given(seeds)
@@ -476,12 +357,6 @@ def test_permuted_tokens_keep_the_scores_of_each_row(seed):
     assert not torch.equal(floor, m)
     assert len({tuple(row) for row in floor.argsort(-1).flatten(0, 1).tolist()}) > 1 or torch.equal(m[0], m[1])
     assert torch.equal(floor, metrics.permuted_tokens(m, seed=seed))
-
-
-@pytest.mark.parametrize("spans", [[], [(0, 0)], [(2, 1)], [(-1, 2)], [(0, 7)], [(0, 3), (2, 5)], [(3, 5), (0, 4)]])
-def test_spans_that_are_no_demonstrations_are_named(spans):
-    with pytest.raises(ValueError, match=r"spans .* are not disjoint, non-empty parts .* of T = 6 tokens"):
-        metrics.attention_by_example(randn(2, 6), spans)
 
 
 # Part 5. Weight updates.
@@ -501,7 +376,37 @@ def test_update_cosines_are_the_loop_of_the_definition(seed):
     close(metrics.update_cosines(left @ dW_icl, left @ dW_ft), cosines)
 
 
-# Every part: zeros, precision, gradients, shapes.
+# Part 6. Each change with each.
+
+
+def test_many_changes_give_what_two_at_a_time_give():
+    zsl, C = randn(5, 3, 7, seed=1), 4
+    changed = list(zsl + randn(C, 5, 3, 7, seed=2))
+    changed[1] = torch.cat([zsl[:, :1] * (1 + 1e-15), changed[1][:, 1:]], 1)  # rounding in the first layer
+    own = [randn(3, 2, n, seed=n) for n in (2, 5, 3)]
+    scores = [[m + randn(*m.shape, seed=10 * c + len(m[0, 0])) for m in own] for c in range(1, C + 1)]
+    scores[2] = [m * (1 + 4e-14) for m in own]  # rounding after 200 tokens
+    dW = list(randn(C, 5, 3, 2, 3, 4, seed=5))
+    found = metrics.pairwise_outputs(zsl, changed) | metrics.pairwise_scores(own, scores, [0, 0, 200, 0])
+    found["maps"] = metrics.pairwise_maps(dW)
+    for a, b in itertools.product(range(C), repeat=2):
+        of_two = {
+            "sim_aou": metrics.sim_aou(zsl, changed[a], changed[b]),
+            "sim_aou_noise": metrics.normalised_noise_value(zsl, changed[a], changed[b]),
+            "sim_aou_tangent_uncentred": metrics.sim_aou_tangent_uncentred(zsl, changed[a], changed[b]),
+            "sim_aou_residual": metrics.sim_aou_residual(zsl, changed[a], changed[b]),
+            "sim_am": metrics.sim_am(scores[a], scores[b]).nanmean(-1),
+            "maps": metrics.update_cosines(dW[a], dW[b]).nanmean(-1),
+        }
+        if b != 2:
+            of_two["sim_am_delta"] = metrics.sim_am_delta(own, scores[a], scores[b], 200 * (a == 2)).nanmean(-1)
+        for name, expected in of_two.items():
+            close(found[name][a, b], expected)
+    assert found["sim_aou"][1, :, :, 0].isnan().all() and found["sim_am_delta"][2].isnan().all()
+    assert not found["sim_aou"][0, 0].isnan().any() and not found["sim_am_delta"][0, 0].isnan().any()
+
+
+# Every part: seeds, zeros, precision.
 
 
 def test_floors_do_not_draw_the_numbers_of_the_data():
@@ -527,14 +432,6 @@ def test_zero_outputs_and_updates_are_nan_never_zero(measure):
         zero[2, 1] = 0
         value = measure(zero, icl, ft)
         assert value[2, 1].isnan() and not value[:, 0].isnan().any()
-
-
-def test_measures_across_queries_need_two():
-    one = outputs(n=1)
-    assert metrics.sim_aou_tangent(*one).isnan().all()
-    assert metrics.sim_aou_residual(*one).isnan().all()
-    for measure in (metrics.sim_aou, metrics.sim_aou_tangent_uncentred, metrics.normalised_noise_value):
-        assert not measure(*one).isnan().any()
 
 
 def test_zero_scores_and_zero_score_updates_are_nan():
@@ -623,13 +520,6 @@ def test_changes_beyond_rounding_keep_their_values(seed, axes, shift):
     )
 
 
-@each_output_measure
-@pytest.mark.parametrize("exponent", [-200, 200])
-def test_very_small_and_very_large_outputs(measure, exponent):
-    zsl, icl, ft = outputs()
-    close(measure(*(10.0**exponent * h for h in (zsl, icl, ft))), measure(zsl, icl, ft), 1e-8)
-
-
 HALF = {
     **OUTPUT_MEASURES,
     "ft_with_random_directions": lambda zsl, icl, ft: metrics.ft_with_random_directions(zsl, ft, seed=0),
@@ -653,26 +543,3 @@ def test_inputs_of_lower_precision_are_converted_first(measure, dtype):
     value = measure(*low)
     assert value.dtype == torch.float64
     close(value, measure(*(h.double() for h in low)), 0)
-
-
-@pytest.mark.parametrize("measure", HALF.values(), ids=HALF)
-def test_no_gradients_and_no_changed_inputs(measure):
-    inputs = tuple(h.requires_grad_() for h in outputs())
-    copies = [h.detach().clone() for h in inputs]
-    assert not measure(*inputs).requires_grad
-    assert all(torch.equal(h, copy) for h, copy in zip(inputs, copies, strict=True))
-
-
-REFUSED = {
-    "n = 1": lambda: metrics.ft_with_permuted_updates(randn(1, 2, 3), randn(1, 2, 3), seed=0),
-    "k = 0 ": lambda: metrics.top_k_recall(randn(5), randn(5), 0),
-    "k = 6 ": lambda: metrics.top_k_recall(randn(5), randn(5), 6),
-    "'icl_scores': 2, 'ft_scores': 1": lambda: metrics.sim_am([randn(2, 3, 5)] * 2, [randn(2, 3, 5)]),
-    "at least one": lambda: metrics.sim_am([], []),
-}
-
-
-@pytest.mark.parametrize("message", REFUSED)
-def test_what_cannot_be_measured_is_named(message):
-    with pytest.raises(ValueError, match=message):
-        REFUSED[message]()

@@ -34,7 +34,7 @@ def close(actual, expected, tolerance=1e-10):
 
 
 def random_heads(H=3, d_k=2, d_v=4, D=5, seed=0):
-    return pc.Heads(*randn(2, H, d_k, D, seed=seed), randn(H, d_v, D, seed=seed + 1))
+    return pc._Heads(*randn(2, H, d_k, D, seed=seed), randn(H, d_v, D, seed=seed + 1))
 
 
 def drawn(seed, N, n, d, d_out, *, T=1, scale=1.0):
@@ -122,7 +122,7 @@ def test_fine_tuning_takes_the_gradients_of_autograd(keys):
     W_Q, W_K, W_V = heads
     for e, y in zip(E, targets, strict=True):
         W_K, W_V = (W.detach().requires_grad_() for W in (W_K, W_V))
-        loss = (pc.attention_output(pc.Heads(W_Q, W_K, W_V), e[None])[0] - y).square().sum() / 2
+        loss = (pc.attention_output(pc._Heads(W_Q, W_K, W_V), e[None])[0] - y).square().sum() / 2
         dW_K, dW_V = torch.autograd.grad(loss, (W_K, W_V))
         W_K, W_V = W_K - keys * lr * dW_K, W_V - lr * dW_V
     tuned = pc.fine_tune(heads, E, targets, lr, keys=keys)

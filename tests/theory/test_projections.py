@@ -22,10 +22,6 @@ def test_a_component_is_along_the_direction_and_what_is_left_at_a_right_angle(se
     torch.testing.assert_close(projections.component(change, -3 * direction), part)
 
 
-def test_no_direction_has_no_component():
-    assert not projections.component(torch.ones(2, 3), torch.zeros(2, 3)).any()
-
-
 @given(SEEDS)
 def test_random_vectors_have_the_norms_of_the_given(seed):
     vectors = randn(5, 2, 9, seed=seed)
@@ -49,7 +45,7 @@ def test_a_direction_as_near_has_the_same_cosine_and_so_a_component_of_the_same_
 @given(SEEDS)
 def test_rates_of_a_combination_are_found_again(seed):
     effects, rates = randn(5, 3, 2, 8, seed=seed), randn(2, 3, seed=seed + 1)
-    change = projections.combine(effects, rates)
+    change = projections._combine(effects, rates)
     expected = torch.stack([sum(rates[layer, i] * effects[:, i, layer] for i in range(3)) for layer in range(2)], 1)
     torch.testing.assert_close(change, expected)
     torch.testing.assert_close(projections.least_squares_rates(effects, change), rates, rtol=1e-7, atol=1e-9)
@@ -63,18 +59,10 @@ def test_rates_do_not_depend_on_the_size_of_the_effects():
     effects, change = randn(6, 3, 8), randn(6, 8, seed=1)
     sizes = torch.tensor([1e-9, 1.0, 1e9], dtype=torch.float64)
     scaled = projections.least_squares_rates(effects * sizes[:, None], change) * sizes
-    torch.testing.assert_close(scaled, projections.least_squares_rates(effects, change), rtol=1e-6, atol=1e-9)
-
-
-def test_best_rates_are_the_nearest():
-    effects, change = randn(6, 3, 8), randn(6, 8, seed=1)
     rates = projections.least_squares_rates(effects, change)
-    least = projections.sums_of_squares(change, projections.combine(effects, rates)).left
-    for i in range(3):
-        for step in (-0.01, 0.01):
-            moved = rates.clone()
-            moved[i] += step
-            assert projections.sums_of_squares(change, projections.combine(effects, moved)).left > least
+    torch.testing.assert_close(scaled, rates, rtol=1e-6, atol=1e-9)
+    left = change - projections._combine(effects, rates)
+    assert (effects * left[:, None]).sum((0, 2)).abs().max() < 1e-10, "the nearest leaves nothing along the effects"
 
 
 def test_equal_effects_share_the_rate_and_nothing_explains_nothing():

@@ -66,12 +66,6 @@ def test_with_its_patch_the_block_does_without_context_what_it_does_with_context
         )
 
 
-def test_the_patch_of_one_query_is_not_that_of_another():
-    block, r, r_context = Block("RMSNorm", "gated", 1), randn(M, D, seed=2), randn(M, D, seed=3)
-    changes = changes_of_weights(block.activations(r), block.activations(r_context))[0]
-    assert (block(r[1], changes) - block(r_context[1])).norm() > 0.1 * block(r_context[1]).norm()
-
-
 def test_a_rank_one_change_is_the_smallest_that_gives_the_change():
     """Every other dW with dW x = change is larger by a part that x does not see."""
     x, change = randn(1, D, seed=1), randn(1, HIDDEN, seed=2)
@@ -82,23 +76,15 @@ def test_a_rank_one_change_is_the_smallest_that_gives_the_change():
     unseen -= torch.outer(unseen @ x[0], x[0]) / x[0].square().sum()
     assert torch.linalg.matrix_norm(dW + unseen) > torch.linalg.matrix_norm(dW)
     assert abs((dW * unseen).sum()) < 1e-12
-
-
-def test_no_change_needs_none_and_zero_cannot_be_changed():
-    x = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 2.0]], dtype=torch.float64)
-    change = torch.tensor([[0.0], [1.0], [0.0]], dtype=torch.float64)
-    update = weight_patches.rank_one(x, change)
-    assert not update.right[[0, 2]].any() and update.right[1].isnan().all()
+    nothing, something = torch.zeros(1, D), torch.ones(1, HIDDEN)
+    assert not weight_patches.rank_one(nothing, 0 * something).right.any()
+    assert weight_patches.rank_one(nothing, something).right.isnan().all()
 
 
 def test_weights_combine_changes_for_each_x():
     update = LowRank(randn(4, HIDDEN, seed=1), randn(4, D, seed=2))
     x, weights = randn(2, 5, D, seed=3), randn(2, 1, 4, seed=4)
-    expected = torch.stack(
-        [
-            x[i] @ sum(w * torch.outer(left, right) for w, left, right in zip(weights[i, 0], *update, strict=True)).T
-            for i in range(2)
-        ]
-    )
-    torch.testing.assert_close(update.times(x, weights), expected)
+    for i in range(2):
+        dW = sum(w * torch.outer(left, right) for w, left, right in zip(weights[i, 0], *update, strict=True))
+        torch.testing.assert_close(update.times(x, weights)[i], x[i] @ dW.T)
     torch.testing.assert_close(update.times(x), x @ (update.left.T @ update.right).T)

@@ -25,7 +25,7 @@ from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
-from explainer.theory import metrics, pairwise_similarity
+from explainer.theory import metrics
 
 UPDATES = Asking.folder / "updates"
 """For each task the update dW by fine-tuning, in factors of low rank, and `updates.json`, which names the files."""
@@ -118,7 +118,7 @@ def answers(
     (h_zsl, h_icl, h_other), (m_zsl, m_icl, m_other) = (
         [getattr(seen, field) for seen, _ in (zsl, icl, other)] for field in ("outputs", "own_scores")
     )
-    maps = pairwise_similarity.of_scores(m_zsl, [m_icl, m_other], tokens)["sim_am_delta"]
+    maps = metrics.pairwise_scores(m_zsl, [m_icl, m_other], tokens)["sim_am_delta"]
     correct = [seen.correct for seen, _ in (zsl, icl, other)]
     repaired = [int((~correct[0] & its).sum()) for its in (*correct[1:], correct[1] & correct[2])]
     return {

@@ -183,7 +183,7 @@ class DecayThenStep(GradientDescent):
         return self.alpha * W
 
 
-class Dual(NamedTuple):
+class _Dual(NamedTuple):
     """The dual form of trained weights: W_T = W_0_factor W_0 + sum_j weights_j values_j keys_j^T.
 
     Values are the errors as they were when taken, keys the inputs seen, in the order of training.
@@ -199,14 +199,14 @@ class Dual(NamedTuple):
         return gradient_descent_update(self.weights[:, None] * self.values, self.keys)
 
 
-class TrainedLayer(NamedTuple):
+class _TrainedLayer(NamedTuple):
     """A trained linear layer twice: its weights and their exact dual."""
 
     W: Float[Tensor, "d_out d_in"]
-    dual: Dual
+    dual: _Dual
 
 
-class TrainingTrace(NamedTuple):
+class _TrainingTrace(NamedTuple):
     """A trained linear layer, and all errors and inputs on the way."""
 
     W: Float[Tensor, "d_out d_in"]
@@ -214,7 +214,7 @@ class TrainingTrace(NamedTuple):
     keys: Float[Tensor, "J d_in"]
 
 
-def _train(W_0, inputs, targets, optimiser, batches, *, output_gradient) -> TrainingTrace:
+def _train(W_0, inputs, targets, optimiser, batches, *, output_gradient) -> _TrainingTrace:
     """Run the optimiser over the batches."""
     # The empty first entries keep the shapes right when there is no step at all.
     W, state, values, keys = W_0, optimiser.initial_state(W_0), [targets[:0]], [inputs[:0]]
@@ -224,7 +224,7 @@ def _train(W_0, inputs, targets, optimiser, batches, *, output_gradient) -> Trai
         W, state = optimiser.step(W, state, gradient_descent_update(errors, x))
         values.append(errors)
         keys.append(x)
-    return TrainingTrace(W, torch.cat(values), torch.cat(keys))
+    return _TrainingTrace(W, torch.cat(values), torch.cat(keys))
 
 
 @shaped
@@ -236,7 +236,7 @@ def train_linear_layer(
     batches: _Batches,
     *,
     output_gradient: _OutputGradient = squared_error_gradient,
-) -> TrainedLayer:
+) -> _TrainedLayer:
     """Train x -> W x, one step per batch, and return W_T with its dual W_T = c_T W_0 + sum_j a_j e_j x_j^T.
 
     The loss of a batch is the *sum* over its examples, and each error e_j is taken at the weights of its own step.
@@ -245,7 +245,7 @@ def train_linear_layer(
     W, values, keys = _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
     batch_sizes = torch.tensor([len(batch) for batch in batches], dtype=torch.long, device=W_0.device)
     weights = optimiser.dual_weights(len(batches)).to(W_0).repeat_interleave(batch_sizes)
-    return TrainedLayer(W, Dual(values, keys, weights, optimiser.alpha ** len(batches)))
+    return _TrainedLayer(W, _Dual(values, keys, weights, optimiser.alpha ** len(batches)))
 
 
 @shaped
@@ -275,7 +275,7 @@ def largest_stable_rate(inputs: Float[Tensor, "n d_in"]) -> float:
     return 2 / torch.linalg.matrix_norm(inputs, ord=2).item() ** 2
 
 
-class RandomLayer(NamedTuple):
+class _RandomLayer(NamedTuple):
     """A linear layer to try identities on."""
 
     W_0: Float[Tensor, "d_out d_in"]
@@ -284,11 +284,11 @@ class RandomLayer(NamedTuple):
     queries: Float[Tensor, "5 d_in"]
 
 
-def random_layer(n: int, d_in: int, d_out: int, seed: int) -> RandomLayer:
+def random_layer(n: int, d_in: int, d_out: int, seed: int) -> _RandomLayer:
     """Draw weights, n examples and five queries, all independent Gaussians of variance 1, in float64."""
     generator = torch.Generator().manual_seed(seed)
     shapes = (d_out, d_in), (n, d_in), (n, d_out), (5, d_in)
-    return RandomLayer(*(torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes))
+    return _RandomLayer(*(torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes))
 
 
 @shaped
@@ -366,12 +366,12 @@ def train_linear_layer_adam(
     batches: _Batches,
     *,
     output_gradient: _OutputGradient = squared_error_gradient,
-) -> TrainingTrace:
+) -> _TrainingTrace:
     """Train as `train_linear_layer` does, with Adam; return W_T and the errors -lr dL/d(W_t x_j) and inputs seen."""
     return _train(W_0, inputs, targets, optimiser, batches, output_gradient=output_gradient)
 
 
-class OuterProductFit(NamedTuple):
+class _OuterProductFit(NamedTuple):
     """How well an update is a weighted sum of given outer products; see `fit_outer_products`."""
 
     weights: Float[Tensor, " J"]
@@ -383,7 +383,7 @@ class OuterProductFit(NamedTuple):
 @shaped
 def fit_outer_products(
     update: Float[Tensor, "d_out d_in"], values: Float[Tensor, "J d_out"], keys: Float[Tensor, "J d_in"]
-) -> OuterProductFit:
+) -> _OuterProductFit:
     """Find the weights a that minimise ||dW - sum_j a_j v_j k_j^T|| and measure what they leave unexplained.
 
     Fields: the least-squares weights of smallest norm, the residual divided by ||dW||, the ranks of dW and of
@@ -392,7 +392,7 @@ def fit_outer_products(
     """
     outer_products = torch.einsum("jo,ji->oij", values, keys)
     weights = torch.linalg.pinv(outer_products.flatten(0, 1)) @ update.flatten()
-    return OuterProductFit(
+    return _OuterProductFit(
         weights,
         relative_error(outer_products @ weights, update),
         int(torch.linalg.matrix_rank(update)),
@@ -404,7 +404,7 @@ def fit_outer_products(
 
 
 @dataclass(frozen=True, eq=False)
-class SplitAttention:
+class _SplitAttention:
     """Attention of one query split at the demonstrations; see `split_attention`."""
 
     attention: Float[Tensor, " d_v"]
@@ -418,7 +418,7 @@ class SplitAttention:
 @shaped
 def split_attention(
     query: Float[Tensor, " d"], keys: Float[Tensor, "T d"], values: Float[Tensor, "T d_v"], n_demonstrations: int
-) -> SplitAttention:
+) -> _SplitAttention:
     """Split softmax attention at the first n rows: attention = (1 - g) zero_shot + g demonstrations, exactly.
 
     With l_i = k_i . q / sqrt(d), each part is softmax attention over its own rows and g = sum_{i<=n} exp l_i / sum_i
@@ -431,7 +431,7 @@ def split_attention(
     if T == 0 or not 0 <= n <= T:
         raise ValueError(f"n_demonstrations = {n} with {T} tokens; it must lie in 0..{T}, with at least one token.")
     logits = scaled_logits(query, keys)
-    return SplitAttention(
+    return _SplitAttention(
         attention=logits.softmax(-1) @ values,
         zero_shot=logits[n:].softmax(-1) @ values[n:],
         demonstrations=logits[:n].softmax(-1) @ values[:n],

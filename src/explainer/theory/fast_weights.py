@@ -7,8 +7,6 @@ At each token the output is S_t q_t after
     e_t = beta_t (v_t - alpha_t S_{t-1} k_t),   V_t = mu_t V_{t-1} + e_t k_t^T,   S_t = alpha_t S_{t-1} + V_t.
 """
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -32,7 +30,7 @@ def recurrent(  # noqa: PLR0917
 ) -> Float[Tensor, "*batch T d_v"]:
     """Learn token by token: e = beta (v - alpha S k), V <- mu V + e k^T, S <- alpha S + V; the output is S q.
 
-    Leading axes are broadcast. Raises: ShapeError, ValueError if a gate is not finite.
+    Leading axes are broadcast. Raises: ShapeError.
     Source: Schlag et al. 2021 (arXiv 2102.11174), section 4.2 (delta rule); Yang et al. 2025 (arXiv 2412.06464),
     section 3.1 (gated); Huang et al. 2026 (arXiv 2605.05838) (with momentum). Titans (arXiv 2501.00663) take the error
     before the decay: give them the values alpha v and the rate beta / alpha.
@@ -51,25 +49,6 @@ def recurrent(  # noqa: PLR0917
 
 
 @shaped
-def solved(  # noqa: PLR0917
-    queries: Float[Tensor, "*q T d"],
-    keys: Float[Tensor, "*k T d"],
-    values: Float[Tensor, "*v T d_v"],
-    rate: _Gate,
-    retention: _Gate = 1.0,
-    momentum: _Gate = 0.0,
-) -> Float[Tensor, "*batch T d_v"]:
-    """Compute what `recurrent` computes without a loop: o_t = sum_{i<=t} C[t, i] e_i (k_i . q_t), in O(T^2) memory.
-
-    C are the `pair_weights` and e the `errors`. Raises as `recurrent`.
-    Source: the dual form of Irie et al. 2022 with the errors of Yang et al. 2024 (arXiv 2406.06484), section 3.
-    """
-    _, (beta, alpha, mu) = _checked(queries, keys, values, (rate, retention, momentum))
-    E = errors(keys, values, beta, alpha, mu)
-    return (pair_weights(alpha, mu) * (queries @ keys.mT)) @ E
-
-
-@shaped
 def errors(
     keys: Float[Tensor, "*k T d"],
     values: Float[Tensor, "*v T d_v"],
@@ -79,6 +58,8 @@ def errors(
 ) -> Float[Tensor, "*batch T d_v"]:
     """Solve for all errors at once: (I + L) E = beta V, with L[t, i] = beta_t alpha_t C[t-1, i] (k_i . k_t) for i < t.
 
+    The outputs of `recurrent` are then sum_{i<=t} C[t, i] e_i (k_i . q_t), with C the `pair_weights`: the dual form of
+    Irie et al. 2022.
     Raises as `recurrent`.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3 (delta rule); otherwise ours, by unrolling.
     """
@@ -101,11 +82,9 @@ def chunked(  # noqa: PLR0917
 ) -> Float[Tensor, "*batch T d_v"]:
     """Compute what `recurrent` computes in chunks of tokens: solve within a chunk, carry S and V to the next one.
 
-    O(T chunk) memory. Raises as `recurrent`, and ValueError if chunk < 1.
+    O(T chunk) memory. Raises as `recurrent`.
     Source: Yang et al. 2024 (arXiv 2406.06484), section 3.2, with retention and momentum.
     """
-    if chunk < 1:
-        raise ValueError(f"chunk = {chunk}; it must be at least 1, for example 64.")
     batch, gates = _checked(queries, keys, values, (rate, retention, momentum))
     S = V = keys.new_zeros(*batch, values.shape[-1], keys.shape[-1])
     outputs = [values[..., :0, :].expand(*batch, 0, -1)]
@@ -144,14 +123,7 @@ def _solve(L: Tensor, right: Tensor) -> Tensor:
 def pair_weights(
     retention: Float[Tensor, "*batch T"], momentum: Float[Tensor, "*batch T"]
 ) -> Float[Tensor, "*batch T T"]:
-    """Weigh the pair of token i in S_t: C[t, i] = sum_{j=i}^{t} (prod_{l=j+1}^{t} alpha_l) (prod_{l=i+1}^{j} mu_l).
-
-    Raises: ShapeError if the numbers of tokens differ.
-    """
-    if retention.shape[-1:] != momentum.shape[-1:]:
-        raise ShapeError(
-            f"retention has shape {tuple(retention.shape)}, momentum {tuple(momentum.shape)}; T must agree."
-        )
+    """Weigh the pair of token i in S_t: C[t, i] = sum_{j=i}^{t} (prod_{l=j+1}^{t} alpha_l) (prod_{l=i+1}^{j} mu_l)."""
     return _products(retention) @ _products(momentum)
 
 
@@ -163,21 +135,14 @@ def _products(gate: Float[Tensor, "*batch T"]) -> Float[Tensor, "*batch T T"]:
 
 
 def age_weights(retention: float, momentum: float, n: int) -> Float[Tensor, " n"]:
-    """Weigh a pair by its age under fixed gates: sum_{j=0}^{s} alpha^(s-j) mu^j at age s = 0, ..., n-1, in float64.
-
-    Raises: ValueError if a gate is not finite or n is negative.
-    """
-    if n < 0:
-        raise ValueError(f"n = {n}; it counts ages, so it must be 0 or more.")
-    _require_finite(retention=retention, momentum=momentum)
+    """Weigh a pair by its age under fixed gates: sum_{j=0}^{s} alpha^(s-j) mu^j at age s = 0, ..., n-1, in float64."""
     gates = (torch.full((n,), float(gate), dtype=torch.float64) for gate in (retention, momentum))
     return pair_weights(*gates)[-1:].flatten().flip(0)
 
 
 def _checked(queries, keys, values, gates):
-    """Return the leading axes and the three gates as tensors (..., T), or raise ShapeError or ValueError."""
+    """Return the leading axes and the three gates as tensors (..., T), or raise ShapeError."""
     named = dict(zip(("rate", "retention", "momentum"), gates, strict=True))
-    _require_finite(**named)
     gates = [_gate(name, gate, keys) for name, gate in named.items()]
     leading = [rows.shape[:-2] for rows in (queries, keys, values)] + [gate.shape[:-1] for gate in gates]
     try:
@@ -191,12 +156,3 @@ def _gate(name: str, gate: _Gate, keys: Tensor) -> Float[Tensor, "*batch T"]:
     if gate.ndim and gate.shape[-1] not in (1, T):
         raise ShapeError(f"{name} has shape {tuple(gate.shape)}; it should be a number or (..., T) with T = {T}.")
     return gate.expand(*gate.shape[:-1], T)
-
-
-def _require_finite(**gates: _Gate) -> None:
-    for name, gate in gates.items():
-        finite = torch.isfinite(gate).all() if isinstance(gate, Tensor) else math.isfinite(gate)
-        if not finite:
-            raise ValueError(
-                f"{name} = {gate} is not finite; choose for example rate 0.5, retention 0.97, momentum 0.8."
-            )

@@ -38,7 +38,7 @@ def gradient_step(
 # How much is learned.
 
 
-class Lessons(NamedTuple):
+class _Lessons(NamedTuple):
     """Tasks y = W x, each with n examples and m held-out inputs; all inputs have length one."""
 
     W: Float[Tensor, "B d_y d"]
@@ -48,7 +48,7 @@ class Lessons(NamedTuple):
 
 def lessons(
     n: int, spread: Sequence[float], seed: int, *, tasks: int = 200, d_y: int = 2, held_out: int = 50
-) -> Lessons:
+) -> _Lessons:
     """Random tasks, and inputs x = z / ||z|| whose entries z_j are Gaussian with standard deviation spread_j."""
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.tensor(spread, dtype=torch.float64)[:, None]
@@ -58,10 +58,10 @@ def lessons(
 
     W = normal(d_y, len(spread))
     inputs = torch.nn.functional.normalize(sizes * normal(len(spread), n + held_out), dim=1)
-    return Lessons(W, inputs[..., :n], inputs[..., n:])
+    return _Lessons(W, inputs[..., :n], inputs[..., n:])
 
 
-def _left_by_layers(drawn: Lessons, eta: float, layers: int) -> Float[Tensor, " B"]:
+def _left_by_layers(drawn: _Lessons, eta: float, layers: int) -> Float[Tensor, " B"]:
     """Squared error of the heads on held-out inputs, as a share of that of the answer zero."""
     errors, answers = drawn.W @ drawn.inputs, torch.zeros_like(drawn.W @ drawn.held_out)
     for _ in range(layers):
@@ -69,7 +69,7 @@ def _left_by_layers(drawn: Lessons, eta: float, layers: int) -> Float[Tensor, " 
     return _share(-answers, drawn)
 
 
-def _left_by_descent(drawn: Lessons, eta: float, steps: int) -> Float[Tensor, " B"]:
+def _left_by_descent(drawn: _Lessons, eta: float, steps: int) -> Float[Tensor, " B"]:
     """The same for so many steps of gradient descent from zero weights."""
     W, labels = torch.zeros_like(drawn.W), drawn.W @ drawn.inputs
     for _ in range(steps):
@@ -77,12 +77,12 @@ def _left_by_descent(drawn: Lessons, eta: float, steps: int) -> Float[Tensor, " 
     return _share(W @ drawn.held_out, drawn)
 
 
-def _share(predicted: Tensor, drawn: Lessons) -> Tensor:
+def _share(predicted: Tensor, drawn: _Lessons) -> Tensor:
     right = drawn.W @ drawn.held_out
     return (predicted - right).square().sum((1, 2)) / right.square().sum((1, 2))
 
 
-def _best_measured_step(drawn: Lessons, steps: int, candidates: Sequence[float]) -> float:
+def _best_measured_step(drawn: _Lessons, steps: int, candidates: Sequence[float]) -> float:
     """The candidate eta that leaves the lowest mean error after so many steps of gradient descent.
 
     After T steps the error is W (I - eta C)^T x with C = 1/n sum_i x_i x_i^T, a product for each eigenvalue of C.
@@ -100,7 +100,7 @@ def _best_measured_step(drawn: Lessons, steps: int, candidates: Sequence[float])
 
 
 def errors_at_best_step(
-    choose: Sequence[Lessons], report: Sequence[Lessons], steps: int, candidates: Sequence[float]
+    choose: Sequence[_Lessons], report: Sequence[_Lessons], steps: int, candidates: Sequence[float]
 ) -> tuple[Float[Tensor, "B lengths"], Float[Tensor, "B lengths"]]:
     """What heads leave, and descent, on lessons of several lengths, at the step that is best on other lessons each."""
     best = [_best_measured_step(each, steps, candidates) for each in choose]

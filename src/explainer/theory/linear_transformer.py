@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import DivergenceError
-from explainer.theory.optimisation import LARGEST_GRADIENT, clipped_step, require_finite
+from explainer.theory.optimisation import LARGEST_GRADIENT, clipped_step
 from explainer.theory.regression import Label, Prompts, draw_prompts, squared_errors
 
 _Draw = Callable[[torch.Generator], Prompts]
@@ -98,7 +98,7 @@ def population_risk(A: Float[Tensor, "*n d d"], covariance: Float[Tensor, "*n d 
     return _trace(A @ S @ A.mT @ covariance) - 2 * _trace(A @ covariance @ covariance) + _trace(covariance)
 
 
-class ErrorParts(NamedTuple):
+class _ErrorParts(NamedTuple):
     """The mean squared error of the implied weights in two parts: that of their mean, and that of their spread."""
 
     bias: Float[Tensor, ""]
@@ -112,7 +112,7 @@ class ErrorParts(NamedTuple):
 
 def error_parts(
     A: Float[Tensor, "d d"], covariance: Float[Tensor, "d d"], m: float, *, task: Float[Tensor, " d"] | None = None
-) -> ErrorParts:
+) -> _ErrorParts:
     """Split E (x_q^T (w_hat - w))^2, w_hat = A h: bias |(A Lambda - I) w|^2_Lambda and scatter tr(Lambda Cov w_hat).
 
     Cov h = (1/m) [(w^T Lambda w) Lambda + Lambda w w^T Lambda]. Without `task` both are means over w ~ N(0, I), and
@@ -122,7 +122,7 @@ def error_parts(
     W = identity if task is None else torch.outer(task, task)
     off = A @ covariance - identity
     of_h = (_trace(covariance @ W) * covariance + covariance @ W @ covariance) / m
-    return ErrorParts(_trace(off @ W @ off.mT @ covariance), _trace(covariance @ A @ of_h @ A.mT))
+    return _ErrorParts(_trace(off @ W @ off.mT @ covariance), _trace(covariance @ A @ of_h @ A.mT))
 
 
 def optimal_preconditioner(covariances: Float[Tensor, "n d d"], n: float) -> Float[Tensor, "d d"]:
@@ -152,7 +152,7 @@ def exponential_relative_risk(a: float, d: int, m: float) -> float:
 # Part 2. Theorem 4.2: the risk on one task, linear or not.
 
 
-class LabelMoments(NamedTuple):
+class _LabelMoments(NamedTuple):
     """What Theorem 4.2 needs to know of a task: a = Lambda^-1 E[x y], Sigma = Cov(x y), and min_v E(<v, x> - y)^2."""
 
     a: Float[Tensor, " d"]
@@ -160,7 +160,7 @@ class LabelMoments(NamedTuple):
     best_linear: float
 
 
-class RiskTerms(NamedTuple):
+class _RiskTerms(NamedTuple):
     """The risk on one task in three parts: the best linear predictor's, that of the test length, of the training."""
 
     best_linear: float
@@ -179,7 +179,7 @@ def label_moments(
     *,
     label: Label | None = None,
     noise: float = 0.0,
-) -> LabelMoments:
+) -> _LabelMoments:
     """Compute the moments of y = f(<w, x>) + noise * N(0, 1) for x ~ N(0, covariance), from three of z = <w, x>.
 
     Raises: ValueError if w is zero.
@@ -196,14 +196,14 @@ def label_moments(
     ff, zf, zzff = ((density * moment).sum().item() for moment in (f * f, z * f, z * z * f * f))
     direction = torch.outer(b, b) / variance
     second_moment = zzff / variance * direction + ff * (covariance - direction) + noise**2 * covariance
-    return LabelMoments(
+    return _LabelMoments(
         a=task * zf / variance,
         Sigma=second_moment - direction * zf**2 / variance,
         best_linear=ff - zf**2 / variance + noise**2,
     )
 
 
-def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> RiskTerms:
+def risk_terms(moments: _LabelMoments, covariance: Float[Tensor, "d d"], n: float, m: float) -> _RiskTerms:
     """Split the risk on one task of the transformer trained at N and tested at M examples, as Theorem 4.2 does.
 
         min_v E(<v, x> - y)^2 + (1/M) tr[Sigma Gamma^-2 Lambda]
@@ -214,7 +214,7 @@ def risk_terms(moments: LabelMoments, covariance: Float[Tensor, "d d"], n: float
     inverse = torch.linalg.inv(gamma(covariance, n))
     Gamma_2, tr, a = inverse @ inverse, _trace(covariance), moments.a
     norms = [a @ Gamma_2 @ torch.linalg.matrix_power(covariance, power) @ a for power in (3, 2, 1)]
-    return RiskTerms(
+    return _RiskTerms(
         best_linear=moments.best_linear,
         test_length=(_trace(moments.Sigma @ Gamma_2 @ covariance) / m).item(),
         training_length=((norms[0] + 2 * tr * norms[1] + tr**2 * norms[2]) / n**2).item(),
@@ -237,7 +237,7 @@ def excess_risk(covariance: Float[Tensor, "d d"], n: float, m: float) -> float:
     return (share * values * (values + t)).sum().item() / m + (share * (values + t) ** 2).sum().item() / n**2
 
 
-class LengthsNeeded(NamedTuple):
+class _LengthsNeeded(NamedTuple):
     """Numbers of examples, by a bound or exactly, of test prompts, of training prompts, or of both alike."""
 
     test_by_bound: int
@@ -246,7 +246,7 @@ class LengthsNeeded(NamedTuple):
     training: int
 
 
-def lengths_needed(covariance: Float[Tensor, "d d"], epsilon: float) -> LengthsNeeded:
+def lengths_needed(covariance: Float[Tensor, "d d"], epsilon: float) -> _LengthsNeeded:
     """Count the examples that bring R(N, M) down to epsilon, by Corollary 4.3 and exactly.
 
         test_by_bound: M >= (d + 1) t / epsilon,   training_by_bound: N^2 >= (1 + 2d + d^2 kappa) t / epsilon
@@ -261,7 +261,7 @@ def lengths_needed(covariance: Float[Tensor, "d d"], epsilon: float) -> LengthsN
     d, t, kappa = len(values), values.sum().item(), (values[-1] / values[0]).item()
     bounds = (d + 1) * t / epsilon, math.sqrt((1 + 2 * d + d**2 * kappa) * t / epsilon)
     test, training = (math.ceil(bound * (1 - 1e-12)) for bound in bounds)  # a whole number but for rounding is whole
-    return LengthsNeeded(
+    return _LengthsNeeded(
         test,
         _least(lambda n: excess_risk(covariance, n, n), epsilon),
         training,
@@ -285,7 +285,7 @@ def _least(risk: Callable[[int], float], epsilon: float) -> int:
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class _Trajectory:
     """A training run: T times (steps, or time of a flow), the matrices at each, and the risks E(yhat - y)^2.
 
     Risks are twice the paper's loss; exact for a flow, those of the batch at hand for an optimiser.
@@ -352,7 +352,7 @@ def train_by_gradient_flow(
     duration: float,
     dt: float = 0.025,
     record_every: int = 1,
-) -> Trajectory:
+) -> _Trajectory:
     """Follow gradient flow on the population loss 1/2 E(yhat - y_q)^2 by the classical Runge-Kutta method.
 
         du/dt = <U, F>,   dU/dt = u F,   F = Lambda^2 - u S U Lambda,   S = Lambda Gamma.
@@ -377,7 +377,7 @@ def train_by_gradient_flow(
 
 def train_by_gradient_descent(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
-) -> Trajectory:
+) -> _Trajectory:
     """Descend on the population loss 1/2 E(yhat - y_q)^2 with steps of finite length; times are rate times steps.
 
         u <- u + rate <U, F>,   U <- U + rate u F,   F as in `train_by_gradient_flow`
@@ -395,7 +395,7 @@ def train_by_gradient_descent(
 
 def descend_as_sgd(
     covariance: Float[Tensor, "d d"], n: float, initial: LinearAttention, *, rate: float, steps: int
-) -> Trajectory:
+) -> _Trajectory:
     """Descend on the exact risk as `train_on_tasks` does with plain SGD: its schedule, its clipping, but no noise.
 
         (u, U) <- (u, U) - rate_t min(1, 1/|g|) g,   g = -2 (<U, F>, u F),   F as in `train_by_gradient_flow`
@@ -448,11 +448,11 @@ def _force(covariance: Tensor, n: float) -> Callable[[Tensor, Tensor], Tensor]:
     return lambda u, U: Lambda_2 - u * S @ U @ covariance
 
 
-def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> Trajectory:
+def _trajectory(states: list[tuple[Tensor, Tensor]], times: Tensor, covariance: Tensor, n: float) -> _Trajectory:
     layers = [_layer(u, U) for u, U in states]
     risks = population_risk(torch.stack([u * U.mT for u, U in states]), covariance, n)
     W_PV, W_KQ = (torch.stack(matrices) for matrices in zip(*layers, strict=True))
-    return Trajectory(times, W_PV, W_KQ, risks)
+    return _Trajectory(times, W_PV, W_KQ, risks)
 
 
 def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple[Tensor, Tensor]:
@@ -464,7 +464,7 @@ def _runge_kutta_step(slope: Callable, u: Tensor, U: Tensor, dt: float) -> tuple
 
 
 def learning_times(
-    trajectory: Trajectory, covariance: Float[Tensor, "d d"], n: float, *, level: float = 0.9
+    trajectory: _Trajectory, covariance: Float[Tensor, "d d"], n: float, *, level: float = 0.9
 ) -> Float[Tensor, " d"]:
     """Time at which each eigen-direction v of the covariance is learned: v^T A v reaches level / (v^T Gamma v).
 
@@ -493,7 +493,7 @@ def train_on_tasks(
     seed: int,
     sigma: float = 0.3,
     batch: int = 512,
-) -> Trajectory:
+) -> _Trajectory:
     """Train all entries of one layer from `initialisation` on fresh prompts of linear tasks at every step, in float32.
 
     `train_on_tasks(Lambda, 20, torch.optim.Adam, rate=0.02, steps=1000, seed=0)`. The loss is the mean of (yhat -
@@ -516,7 +516,7 @@ def train_on_tasks(
             states.append([matrix.detach().clone() for matrix in parameters])
     times = _RECORD_EVERY * torch.arange(len(states), dtype=torch.float64)
     W_PV, W_KQ = (torch.stack(matrices) for matrices in zip(*states, strict=True))
-    return Trajectory(times, W_PV, W_KQ, torch.tensor(risks, dtype=torch.float64))
+    return _Trajectory(times, W_PV, W_KQ, torch.tensor(risks, dtype=torch.float64))
 
 
 def descend_on_prompts(
@@ -531,7 +531,8 @@ def descend_on_prompts(
     for step in range(steps + 1):
         prompts = draw(generator)
         loss = squared_errors(predict(prompts), prompts).mean()
-        require_finite(loss.item(), step)
+        if not loss.isfinite():
+            raise DivergenceError(f"the loss at step {step} is {loss.item()}; lower the learning rate.")
         yield loss.item()
         if step < steps:
             # A polynomial of high degree in Gaussians: single batches have enormous gradients, which are clipped.

@@ -12,7 +12,7 @@ Tensors whose shapes are not those of their annotations raise ShapeError.
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, overload
+from typing import NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,7 +24,7 @@ from explainer.theory.shapes import shaped
 Outputs = Float[Tensor, "n layers hidden"]
 Scores = Float[Tensor, "n layers heads len"] | Sequence[Float[Tensor, "layers heads _"]]
 """Attention scores before the softmax: one tensor, or one per query when the queries differ in length."""
-
+_States = TypeVar("_States", Tensor, Sequence[Tensor])
 
 _ROUNDING = 32
 """Relative changes up to so many eps are rounding: sums of a hundred products, added in two orders, differ by a few."""
@@ -42,7 +42,7 @@ def _exact(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(tensor.detach().to(torch.float64) for tensor in tensors)
 
 
-def unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+def _unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
     """Divide vectors by their lengths; a zero vector becomes NaN."""
     h = h / h.abs().amax(-1, keepdim=True)  # squares can neither overflow nor vanish
     return h / torch.linalg.vector_norm(h, dim=-1, keepdim=True)
@@ -50,7 +50,7 @@ def unit(h: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
 
 @shaped
 def _cosine(a: Float[Tensor, "*m d"], b: Float[Tensor, "*m d"]) -> Float[Tensor, "*m"]:
-    return (unit(a) * unit(b)).sum(-1).clamp(-1, 1)
+    return (_unit(a) * _unit(b)).sum(-1).clamp(-1, 1)
 
 
 @shaped
@@ -79,7 +79,7 @@ def machine_epsilon(*states: Tensor) -> float:
     return max(torch.finfo(torch.promote_types(state.dtype, torch.float32)).eps for state in states)
 
 
-def reject_from(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
+def _reject_from(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> Float[Tensor, "*m d"]:
     """Project out a unit direction: h - z (z . h)."""
     return h - direction * (direction * h).sum(-1, keepdim=True)
 
@@ -87,7 +87,7 @@ def reject_from(h: Float[Tensor, "*m d"], direction: Float[Tensor, "*m d"]) -> F
 # Part 1. Predictions.
 
 
-class Rec2FTPCounts(NamedTuple):
+class _Rec2FTPCounts(NamedTuple):
     """Queries that ZSL gets wrong, and how many of them FT, ICL and both get right."""
 
     zsl_errors: int
@@ -99,11 +99,11 @@ class Rec2FTPCounts(NamedTuple):
 @shaped
 def rec2ftp_counts(
     zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
-) -> Rec2FTPCounts:
+) -> _Rec2FTPCounts:
     """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement."""
     wrong = ~zsl_correct
     sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
-    return Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
+    return _Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
 
 
 def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
@@ -140,7 +140,7 @@ def sim_aou(zsl: Outputs, icl: Outputs, ft: Outputs, normalize: bool = True) -> 
     `normalised_noise_value`, not 0. NaN where an output (normalised) or an update is zero, or an update only rounding.
     Source: Dai et al. 2023, Table 3; without normalisation, Deutch et al. 2024.
     """
-    return _similarity(partial(aou_update, normalize=normalize), zsl, icl, ft)
+    return _similarity(partial(_aou_update, normalize=normalize), zsl, icl, ft)
 
 
 @shaped
@@ -152,7 +152,7 @@ def normalised_noise_value(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Ten
     with t_I, t_F the parts orthogonal to z, whose cosine averages to zero where the changes are unrelated.
     Source: Deutch et al. 2024 for updates that are sqrt(3) times as long as h_ZSL (1/4); the identity is derived here.
     """
-    z, u_icl, u_ft = map(unit, _exact(zsl, icl, ft))
+    z, u_icl, u_ft = map(_unit, _exact(zsl, icl, ft))
     return torch.linalg.vector_norm(u_icl - z, dim=-1) * torch.linalg.vector_norm(u_ft - z, dim=-1) / 4
 
 
@@ -161,7 +161,7 @@ def sim_aou_tangent_uncentred(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[
 
     0 is its value for unrelated changes. NaN where an output is zero or a t is no more than rounding.
     """
-    return _similarity(tangent, zsl, icl, ft)
+    return _similarity(_tangent, zsl, icl, ft)
 
 
 def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n layers"]:
@@ -171,7 +171,7 @@ def sim_aou_tangent(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "n
     less on the query, they score up to 1 though unrelated; `sim_aou_residual` removes this. NaN for n = 1, in a whole
     layer if one output is zero, and where what is left is no more than rounding.
     """
-    return _similarity(partial(tangent, centred=True), zsl, icl, ft)
+    return _similarity(partial(_tangent, centred=True), zsl, icl, ft)
 
 
 @shaped
@@ -181,7 +181,7 @@ def sim_aou_residual(zsl: Outputs, icl: Outputs, ft: Outputs) -> Float[Tensor, "
     u' = u - mean u over the n queries, and P projects out the plane of z and mean z. NaN for n = 1, in a whole layer if
     one output is zero, and where the z of all queries are equal or what is left is no more than rounding.
     """
-    return _similarity(residual, zsl, icl, ft)
+    return _similarity(_residual, zsl, icl, ft)
 
 
 @shaped
@@ -191,42 +191,34 @@ def _similarity(direction: Callable[..., Tensor], zsl: Outputs, icl: Outputs, ft
     return _cosine(*(direction(*_exact(zsl, h), eps) for h in (icl, ft)))
 
 
-def aou_update(
+def _aou_update(
     zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float, *, normalize: bool = True
 ) -> Float[Tensor, "*C n layers hidden"]:
     """What a change, or each of C, adds to the attention outputs: h - h_ZSL, or u - z; NaN where only rounding."""
-    z, u = (unit(zsl), unit(h)) if normalize else (zsl, h)
+    z, u = (_unit(zsl), _unit(h)) if normalize else (zsl, h)
     return nan_within_rounding(u - z, u, eps)
 
 
-def tangent(
+def _tangent(
     zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float, *, centred: bool = False
 ) -> Float[Tensor, "*C n layers hidden"]:
     """The part of u orthogonal to z, t = u - z (z . u), or t less its mean over queries; NaN where only rounding."""
-    u = unit(h)
-    t = reject_from(u, unit(zsl))
+    u = _unit(h)
+    t = _reject_from(u, _unit(zsl))
     return nan_within_rounding(t - t.mean(-3, keepdim=True) if centred else t, u, eps)
 
 
-def residual(zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float) -> Float[Tensor, "*C n layers hidden"]:
+def _residual(zsl: Outputs, h: Float[Tensor, "*C n layers hidden"], eps: float) -> Float[Tensor, "*C n layers hidden"]:
     """The part of u less its mean over queries, orthogonal to z and to the mean of z; NaN where only rounding."""
-    z, u = unit(zsl), unit(h)
-    across = unit(nan_within_rounding(reject_from(z - z.mean(0), z), z, eps))
-    return nan_within_rounding(reject_from(reject_from(u - u.mean(-3, keepdim=True), z), across), u, eps)
+    z, u = _unit(zsl), _unit(h)
+    across = _unit(nan_within_rounding(_reject_from(z - z.mean(0), z), z, eps))
+    return nan_within_rounding(_reject_from(_reject_from(u - u.mean(-3, keepdim=True), z), across), u, eps)
 
 
 # Part 3. Floors: what the same measure gives for something that is no fine-tuning.
 
 
-@overload
-def ft_with_random_directions(zsl: Outputs, ft: Outputs, seed: int) -> Outputs: ...
-
-
-@overload
-def ft_with_random_directions(zsl: Scores, ft: Scores, seed: int) -> Scores: ...
-
-
-def ft_with_random_directions(zsl: Outputs | Scores, ft: Outputs | Scores, seed: int) -> Outputs | Scores:
+def ft_with_random_directions(zsl: _States, ft: _States, seed: int) -> _States:
     """Stand-in for FT whose updates are random directions of FT's lengths: h_ZSL + |h_FT - h_ZSL| g / |g|, g ~ N(0, I).
 
     Give it to a measure in the place of `ft`. Directions are along the last axis.
@@ -234,7 +226,6 @@ def ft_with_random_directions(zsl: Outputs | Scores, ft: Outputs | Scores, seed:
     generator = _generator(seed)
     if isinstance(zsl, Tensor) and isinstance(ft, Tensor):
         return _isotropic(zsl, ft, generator)
-    _require_pairs(zsl=zsl, ft=ft)
     return [_isotropic(z, h, generator) for z, h in zip(zsl, ft, strict=True)]
 
 
@@ -249,7 +240,7 @@ def _isotropic(
 ) -> Float[Tensor, "*m d"]:
     h_zsl, h_ft = _exact(zsl, ft)
     # Drawn on the CPU, so that every device gives the same numbers.
-    direction = unit(torch.randn(h_zsl.shape, generator=generator, dtype=torch.float64)).to(h_zsl.device)
+    direction = _unit(torch.randn(h_zsl.shape, generator=generator, dtype=torch.float64)).to(h_zsl.device)
     return h_zsl + torch.linalg.vector_norm(h_ft - h_zsl, dim=-1, keepdim=True) * direction
 
 
@@ -276,7 +267,7 @@ def uniform_floor(zsl: Outputs, icl: Outputs, seed: int) -> Float[Tensor, "n lay
     output is zero or the update no more than rounding.
     Source: microsoft/LMOps, understand_icl/icl_ft/compute_sim.py ("Random SimAOU", there without a seed).
     """
-    z, u_icl = map(unit, _exact(zsl, icl))
+    z, u_icl = map(_unit, _exact(zsl, icl))
     draw = torch.rand(z.shape, generator=_generator(seed), dtype=torch.float64)
     return _cosine(nan_within_rounding(u_icl - z, u_icl, machine_epsilon(zsl, icl)), draw.to(z.device))
 
@@ -319,14 +310,7 @@ def _per_query(measure: Callable[..., Tensor], **scores: Scores) -> Float[Tensor
     tensors = [m for m in scores.values() if isinstance(m, Tensor)]
     if len(tensors) == len(scores):
         return measure(*_exact(*tensors))
-    _require_pairs(**scores)
     return torch.stack([measure(*_exact(*row)) for row in zip(*scores.values(), strict=True)])
-
-
-def _require_pairs(**scores: Scores) -> None:
-    sizes = {name: len(m) for name, m in scores.items()}
-    if len(set(sizes.values())) > 1 or 0 in sizes.values():
-        raise ShapeError(f"scores should be given for the same queries, at least one; got {sizes} of them.")
 
 
 @shaped
@@ -493,3 +477,63 @@ def participation_ratio(dW: Float[Tensor, "*m d_v d"]) -> Float[Tensor, "*m"]:
     (dW,) = _exact(dW)
     dW = dW / torch.linalg.matrix_norm(dW, keepdim=True)
     return 1 / torch.linalg.matrix_norm(dW @ dW.mT).square()
+
+
+# Part 6. Many changes of one zero-shot output, each compared with each as products of matrices.
+
+
+def pairwise_outputs(zsl: Outputs, outputs: Sequence[Outputs]) -> dict[str, Float[Tensor, "C C n layers"]]:
+    """Compare what C changes do to the attention outputs, as the measures above do for two.
+
+        sim_aou                     cos(u_a - z, u_b - z), normalised
+        sim_aou_noise               |u_a - z| |u_b - z| / 4, its value for unrelated changes
+        sim_aou_tangent_uncentred   cos(t_a, t_b)
+        sim_aou_residual            cos(P u_a', P u_b')
+
+    NaN as there.
+    """
+    eps = machine_epsilon(zsl, *outputs)
+    z, h = zsl.double(), torch.stack(list(outputs)).double()
+    length = torch.linalg.vector_norm(_unit(h) - _unit(z), dim=-1)
+    return {
+        "sim_aou": _cosines(_aou_update(z, h, eps)),
+        "sim_aou_noise": length[:, None] * length / 4,
+        "sim_aou_tangent_uncentred": _cosines(_tangent(z, h, eps)),
+        "sim_aou_residual": _cosines(_residual(z, h, eps)),
+    }
+
+
+def pairwise_scores(
+    zsl: Sequence[Float[Tensor, "layers heads _"]],
+    scores: Sequence[Sequence[Float[Tensor, "layers heads _"]]],
+    context_tokens: Sequence[int] | None = None,
+) -> dict[str, Float[Tensor, "C C n layers"]]:
+    """Compare the scores of the own tokens under C changes: `sim_am` and `sim_am_delta`, means over heads.
+
+    `context_tokens` are the tokens before the query under each change; 0 for all unless given.
+    Raises: ShapeError where a query has another number of tokens than without the change.
+    """
+    maps, deltas = [], []
+    eps = machine_epsilon(*zsl, *(m for of_change in scores for m in of_change))
+    shifts = context_tokens or [0] * len(scores)
+    for i, before in enumerate(zsl):
+        of_query = [of_change[i] for of_change in scores]
+        if any(m.shape != before.shape for m in of_query):
+            shapes = [tuple(m.shape) for m in of_query]
+            raise ShapeError(f"query {i}: scores have shapes {shapes}; all should be {tuple(before.shape)}.")
+        m = torch.stack(of_query).double()
+        maps.append(_cosines(m).nanmean(-1))
+        each = [nan_within_rounding(one - before.double(), one, eps, shift=n) for one, n in zip(m, shifts, strict=True)]
+        deltas.append(_cosines(torch.stack(each)).nanmean(-1))
+    return {"sim_am": torch.stack(maps, 2), "sim_am_delta": torch.stack(deltas, 2)}
+
+
+def pairwise_maps(dW: Sequence[Float[Tensor, "n layers heads d_v d"]]) -> Float[Tensor, "C C n layers"]:
+    """Compare the linear maps that C changes add: `update_cosines`, means over heads."""
+    return _cosines(torch.stack(list(dW)).flatten(-2).double()).nanmean(-1)
+
+
+def _cosines(directions: Float[Tensor, "C *m d"]) -> Float[Tensor, "C C *m"]:
+    """Of each with each, axis by axis."""
+    u = _unit(directions).movedim(0, -2)
+    return (u @ u.mT).movedim((-2, -1), (0, 1)).clamp(-1, 1)

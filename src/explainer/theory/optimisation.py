@@ -13,18 +13,13 @@ LARGEST_GRADIENT = 1.0
 _WARM_UP = 0.05  # share of the steps
 
 
-def require_finite(loss: float, step: int) -> None:
-    """Raise DivergenceError unless the loss is a number."""
-    if not math.isfinite(loss):
-        raise DivergenceError(f"the loss at step {step} is {loss}; lower the learning rate.")
-
-
 def clipped_step(parameters: Iterable[Tensor], optimiser: Optimizer, loss: Tensor, lr: float, step: int) -> float:
     """Update the parameters with the gradient of the loss, its norm clipped to 1; returns the loss before the update.
 
     Raises DivergenceError when the loss is not finite.
     """
-    require_finite(loss.item(), step)
+    if not loss.isfinite():
+        raise DivergenceError(f"the loss at step {step} is {loss.item()}; lower the learning rate.")
     optimiser.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_(parameters, LARGEST_GRADIENT)

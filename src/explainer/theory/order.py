@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from explainer.errors import ShapeError
-from explainer.theory.momentum import check_eta
+from explainer.theory import momentum
 from explainer.theory.shapes import shaped
 
 _MOST = 8  # most demonstrations whose orders are listed: there are 40,320 of them
@@ -65,20 +64,15 @@ def momentum_attention_weights(eta: float, n: int) -> Float[Tensor, " n"]:
     Raises: ValueError if eta is outside [0, 1).
     Source: Dai et al. 2023, formula of MoAttn, with equal scores of n+1 tokens, the query's among them.
     """
-    check_eta(eta)
-    return 1 / (n + 1) + eta ** torch.arange(n, 0, -1, dtype=torch.float64)
+    return 1 / (n + 1) + momentum.weights(eta, n).flip(0)
 
 
+@shaped
 def order_variance(weights: Float[Tensor, " n"], values: Float[Tensor, " n"]) -> float:
     """Variance of sum_i w_i v_pi(i) over all orders pi: 1/(n-1) sum_i (w_i - mean w)^2 sum_i (v_i - mean v)^2.
 
-    Raises: ShapeError unless both have the same n >= 2.
     Source: variance of a linear permutation statistic, Hoeffding 1951, A combinatorial central limit theorem.
     """
-    if weights.ndim != 1 or weights.shape != values.shape or len(weights) < 2:
-        raise ShapeError(
-            f"weights {tuple(weights.shape)} and values {tuple(values.shape)}; both should be (n,) with n of 2 or more."
-        )
     spreads = [((x - x.mean()) ** 2).sum() for x in (weights, values)]
     return (spreads[0] * spreads[1] / (len(weights) - 1)).item()
 

@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.theory import metrics, pairwise_similarity
+from explainer.errors import DivergenceError
+from explainer.theory import metrics
 from explainer.theory.duality import squared_error_gradient
-from explainer.theory.optimisation import require_finite
 from explainer.theory.regression import draw_prompts
 from explainer.theory.shapes import shaped
 from explainer.theory.statistics import Interval, student
@@ -26,7 +26,7 @@ from explainer.theory.statistics import Interval, student
 # Part 1. Linear attention with heads.
 
 
-class Heads(NamedTuple):
+class _Heads(NamedTuple):
     """H heads of linear attention whose outputs are added: W_Q, W_K (H, d_k, D) and W_V (H, d_v, D)."""
 
     W_Q: Float[Tensor, "H d_k D"]
@@ -34,19 +34,19 @@ class Heads(NamedTuple):
     W_V: Float[Tensor, "H d_v D"]
 
 
-def _readings(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
+def _readings(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H D"]:
     """What each head reads at the last token, before its values: p^h = E^T E (W_K^h)^T W_Q^h e_T."""
     queries = torch.einsum("hkD,nD->nhk", heads.W_Q, E[:, -1])
     sought = torch.einsum("hkD,nhk->nhD", heads.W_K, queries)
     return sought @ E.mT @ E
 
 
-def attention_output(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
+def attention_output(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n d_v"]:
     """Attend linearly from the last token to all tokens, itself included: h = sum_h W_V^h p^h (Dai et al., Eq. 11)."""
     return torch.einsum("hvD,nhD->nv", heads.W_V, _readings(heads, E))
 
 
-def linear_maps(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
+def linear_maps(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "n H d_v d_k"]:
     """The map that each head applies to its attention query: V^T K = W_V^h E^T E (W_K^h)^T.
 
     Over demonstrations it is dW_ICL, over own tokens W_ZSL.
@@ -57,7 +57,7 @@ def linear_maps(heads: Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, "
 # Part 2. The construction.
 
 
-class Lesson(NamedTuple):
+class _Lesson(NamedTuple):
     """Examples, of which the last token is the input x_i, and their targets."""
 
     examples: Float[Tensor, "N T d"]
@@ -66,7 +66,7 @@ class Lesson(NamedTuple):
 
 def gradient_step_heads(
     W_0: Float[Tensor, "d_out d"], *, n_heads: int = 1, preconditioner: Float[Tensor, "d d"] | None = None
-) -> Heads:
+) -> _Heads:
     """Build attention whose ICL is one gradient step from W_0: W_Q = [I 0 0], W_K = [P 0 0], W_V = [0 W_0 I].
 
     Head h has block h of the rows of I and P. P is I unless given; then dW_ICL = eta sum_i r_i x_i^T P^T.
@@ -79,7 +79,7 @@ def gradient_step_heads(
     P = identity if preconditioner is None else preconditioner
     W_Q, W_K = (torch.cat([M, M.new_zeros(d, d + d_out)], 1).unflatten(0, (n_heads, -1)) for M in (identity, P))
     W_V = torch.cat([torch.zeros_like(W_0), W_0, torch.eye(d_out).to(W_0)], 1)
-    return Heads(W_Q, W_K, W_V.expand(n_heads, -1, -1))
+    return _Heads(W_Q, W_K, W_V.expand(n_heads, -1, -1))
 
 
 def zero_shot_tokens(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n T D"]:
@@ -88,7 +88,7 @@ def zero_shot_tokens(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n 
     return torch.cat([X, said, X.new_zeros(*X.shape[:2], d_out)], 2)
 
 
-def demonstration_tokens(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
+def demonstration_tokens(lesson: _Lesson, rate: float) -> Float[Tensor, "N D"]:
     """Write demonstrations (x_i, -eta x_i, eta y_i), of which W_V makes error signals, eta (y_i - W_0 x_i)."""
     x, y = lesson.examples[:, -1], lesson.targets
     return torch.cat([x, -rate * x, rate * y], 1)
@@ -104,8 +104,8 @@ def in_context_tokens(D: Float[Tensor, "N D"], E: Float[Tensor, "n T D"]) -> Flo
 
 @shaped
 def fine_tune(
-    heads: Heads, E: Float[Tensor, "N T D"], targets: Float[Tensor, "N d_out"], lr: float, *, keys: bool = True
-) -> Heads:
+    heads: _Heads, E: Float[Tensor, "N T D"], targets: Float[Tensor, "N d_out"], lr: float, *, keys: bool = True
+) -> _Heads:
     """Train W_K and W_V for one epoch, one example at a time: W <- W - lr dL_i/dW, L_i = 1/2 |h(E_i) - y_i|^2.
 
     With g = h(E_i) - y_i: dL_i/dW_V^h = g p^h(E_i)^T and dL_i/dW_K^h = (W_Q^h e_T) (E_i^T E_i (W_V^h)^T g)^T. With
@@ -116,7 +116,8 @@ def fine_tune(
     for i, (e, y) in enumerate(zip(E, targets, strict=True)):
         (p,) = _readings(heads, e[None])
         g = squared_error_gradient(torch.einsum("hvD,hD->v", heads.W_V, p)[None], y[None])[0]
-        require_finite((g @ g).item() / 2, i)
+        if not g.isfinite().all():
+            raise DivergenceError(f"the loss at step {i} is {(g @ g).item() / 2}; lower the learning rate.")
         dL_dW_V = g[:, None] * p[:, None]
         dL_dW_K = (heads.W_Q @ e[-1])[..., None] * (g @ heads.W_V @ e.T @ e)[:, None]
         heads = heads._replace(W_K=heads.W_K - keys * lr * dL_dW_K, W_V=heads.W_V - lr * dL_dW_V)
@@ -139,9 +140,9 @@ class _Compared(NamedTuple):
 
 
 def _compare(
-    heads: Heads,
-    shown: Lesson,
-    taught: Lesson,
+    heads: _Heads,
+    shown: _Lesson,
+    taught: _Lesson,
     queries: Float[Tensor, "n T d"],
     *,
     rate: float,
@@ -178,7 +179,7 @@ def update_cosine_ceiling(
 _Value = TypeVar("_Value")
 
 
-class Measures(NamedTuple, Generic[_Value]):
+class _Measures(NamedTuple, Generic[_Value]):
     """What one task (numbers) or many (intervals over tasks) say; every entry is a mean over queries and heads.
 
     Names as in `published/README.md`. `value_cosine` compares the change of the value projections with dW_ICL.
@@ -197,12 +198,12 @@ class Measures(NamedTuple, Generic[_Value]):
     value_cosine: _Value
 
 
-def _measures(compared: _Compared, seed: int) -> Measures[float]:
+def _measures(compared: _Compared, seed: int) -> _Measures[float]:
     """Apply the measures of `metrics` and their floors, and take means; the seed is that of the floors."""
     outputs = zsl, icl, ft = compared[:3]
     side_by_side = torch.cat(list(compared.dW_icl[0]), -1)
     dW_V = compared.dW_V[..., : side_by_side.shape[-1]]
-    values = Measures(
+    values = _Measures(
         sim_aou=metrics.sim_aou(*outputs),
         sim_aou_raw=metrics.sim_aou(*outputs, normalize=False),
         sim_aou_tangent=metrics.sim_aou_tangent(*outputs),
@@ -215,7 +216,7 @@ def _measures(compared: _Compared, seed: int) -> Measures[float]:
         update_cosine_ceiling=update_cosine_ceiling(compared.dW_icl, compared.own_keys),
         value_cosine=metrics.update_cosines(side_by_side.expand_as(dW_V), dW_V),
     )
-    return Measures(*(value.mean().item() for value in values))
+    return _Measures(*(value.mean().item() for value in values))
 
 
 # Part 5. Many tasks.
@@ -234,9 +235,9 @@ def _draw_task(centre: Float[Tensor, "d_out d"], generator: torch.Generator) -> 
     return centre + _matrix(d_out, d, generator)
 
 
-def _lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> Lesson:
+def _lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> _Lesson:
     """Give examples their targets in a task, y_i = W x_i."""
-    return Lesson(examples, examples[:, -1] @ W.T)
+    return _Lesson(examples, examples[:, -1] @ W.T)
 
 
 def _matrix(d_out: int, d: int, generator: torch.Generator) -> Float[Tensor, "d_out d"]:
@@ -282,7 +283,7 @@ _LESSONS = "own", "other", "shuffled", "foreign"
 other's targets, other inputs and another task."""
 
 
-def _draw(setting: PositiveControlSetting, seed: int) -> tuple[Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
+def _draw(setting: PositiveControlSetting, seed: int) -> tuple[_Heads, dict[str, _Lesson], Float[Tensor, "n T d"]]:
     """A layer, the lessons of a task by name, and queries."""
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(_draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
@@ -308,13 +309,13 @@ def _compared_task(setting: PositiveControlSetting, seed: int) -> _Compared:
     return _compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys)
 
 
-def positive_control(setting: PositiveControlSetting, seeds: Iterable[int]) -> Measures[Interval]:
+def positive_control(setting: PositiveControlSetting, seeds: Iterable[int]) -> _Measures[Interval]:
     """Measure ZSL, ICL and FT on one task for each seed; intervals are Student's over tasks, not over queries.
 
     Raises: KeyError for an unknown lesson; ValueError unless the heads divide d; DivergenceError at a large rate.
     """
     by_task = [_measures(_compared_task(setting, seed), seed) for seed in seeds]
-    return Measures(*map(student, zip(*by_task, strict=True)))
+    return _Measures(*map(student, zip(*by_task, strict=True)))
 
 
 def both_swaps(setting: PositiveControlSetting, seeds: Iterable[int]) -> dict[str, dict[str, Interval]]:
@@ -350,4 +351,4 @@ def _similarities(setting: PositiveControlSetting, seed: int) -> Float[Tensor, "
         shown, taught = changed["shown"], changed["taught"]
         found.append(_compare(heads, shown, taught, queries, rate=setting.rate, lr=setting.lr, keys=setting.keys))
     outputs = [each.icl if kind == "shown" else each.ft for (kind, _), each in zip(_CHANGES, found, strict=True)]
-    return pairwise_similarity.of_outputs(found[0].zsl, outputs)["sim_aou"].nanmean((2, 3))
+    return metrics.pairwise_outputs(found[0].zsl, outputs)["sim_aou"].nanmean((2, 3))

@@ -60,7 +60,7 @@ def least_squares_rates(effects: Float[Tensor, "n k *l d"], change: Float[Tensor
     return (torch.linalg.pinv(X / scale, rtol=1e-10) @ y / scale.mT)[..., 0]
 
 
-def combine(effects: Float[Tensor, "n k *l d"], rates: Float[Tensor, "*l k"]) -> Float[Tensor, "n *l d"]:
+def _combine(effects: Float[Tensor, "n k *l d"], rates: Float[Tensor, "*l k"]) -> Float[Tensor, "n *l d"]:
     """sum_i eta_i effects_i, in the number format of the effects."""
     return torch.einsum("nk...d,...k->n...d", effects.double(), rates).to(effects.dtype)
 
@@ -75,11 +75,11 @@ def cross_fitted(change: Float[Tensor, "n *l d"], effects: Float[Tensor, "n k *l
     """The combination of effects with the rates that are best for the other half of the queries."""
     fitted = torch.empty_like(change)
     for fit, look in cross_fitting_halves(len(change)):
-        fitted[look] = combine(effects[look], least_squares_rates(effects[fit], change[fit]))
+        fitted[look] = _combine(effects[look], least_squares_rates(effects[fit], change[fit]))
     return fitted
 
 
-class SumsOfSquares(NamedTuple):
+class _SumsOfSquares(NamedTuple):
     """Sums over queries, one value for each layer: of |change - fitted|^2 and of |change|^2."""
 
     left: Tensor
@@ -91,7 +91,7 @@ class SumsOfSquares(NamedTuple):
         return 1 - self.left / self.total
 
 
-def sums_of_squares(change: Float[Tensor, "n *l d"], fitted: Float[Tensor, "n *l d"]) -> SumsOfSquares:
+def sums_of_squares(change: Float[Tensor, "n *l d"], fitted: Float[Tensor, "n *l d"]) -> _SumsOfSquares:
     """The sums of squares of a fit, over queries and dimensions, (*l,), in float64."""
     change, fitted = change.double(), fitted.double()
-    return SumsOfSquares((change - fitted).square().sum((0, -1)), change.square().sum((0, -1)))
+    return _SumsOfSquares((change - fitted).square().sum((0, -1)), change.square().sum((0, -1)))

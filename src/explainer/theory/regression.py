@@ -255,11 +255,8 @@ def gradient_plus_plus(prompts: Prompts, rates: Sequence[float], dampings: Seque
     """Predict with GD++: gradient descent whose inputs, the query's included, are flattened at every step.
 
     r_j <- r_j - rate X^T r X_j / N and at once x_j <- (I - damping X^T X / N) x_j, from r_j = y_j, r_q = 0; it is -r_q.
-    Raises: ValueError unless there are as many dampings as rates.
     Source: von Oswald et al. 2023 (arXiv 2212.07677), GD++.
     """
-    if len(rates) != len(dampings):
-        raise ValueError(f"{len(rates)} rates and {len(dampings)} dampings; each step needs one of both.")
     X, r, x_q, r_q = prompts.X, prompts.y, prompts.x_q, torch.zeros_like(prompts.y_q)
     for rate, damping in zip(rates, dampings, strict=True):
         gradient = _apply(X.mT, r) / prompts.n_examples

@@ -8,18 +8,14 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from explainer.errors import ShapeError
 from explainer.theory.regression import Prompts, draw_prompts
 
 
 def draw_pool(n_tasks: int, d: int, *, seed: int = 0, dtype: torch.dtype = torch.float64) -> Float[Tensor, "T d"]:
     """Draw w_1, ..., w_T ~ N(0, I); with the same seed, a smaller pool is the beginning of a larger one.
 
-    Raises: ValueError unless T is at least 1.
     Source: Raventós et al. 2023 (arXiv 2306.15063), section 2.
     """
-    if n_tasks < 1:
-        raise ValueError(f"n_tasks = {n_tasks}; a pool has at least 1 task.")
     # torch draws 16 numbers at a time, and others where fewer are left, so that the beginning would depend on the size.
     rounded_up = -(-n_tasks // 16) * 16
     return torch.randn(rounded_up, d, generator=Generator().manual_seed(seed), dtype=torch.float64)[:n_tasks].to(dtype)
@@ -37,15 +33,11 @@ def pool_prompts(
     )
 
 
-def posterior(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[Tensor, "B T"]:
+def _posterior(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[Tensor, "B T"]:
     """Bayes' rule with the prior 1/T over the tasks of the pool: p_j ~ exp(-sum_i (y_i - <w_j, x_i>)^2 / (2 s^2)).
 
-    Raises: ShapeError if pool and prompts have another d; ValueError unless the noise is positive.
+    Raises: ValueError unless the noise is positive.
     """
-    if pool.ndim != 2 or pool.shape[-1] != prompts.tasks.shape[-1]:
-        raise ShapeError(
-            f"the pool has shape {tuple(pool.shape)}; it should be (T, {prompts.tasks.shape[-1]}), as the prompts."
-        )
     if not noise > 0:
         raise ValueError(f"noise = {noise} should be above zero; without it one example can rule out a whole pool.")
     residuals = prompts.y[..., None] - prompts.X @ pool.to(prompts.X).T
@@ -53,8 +45,10 @@ def posterior(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Flo
 
 
 def discrete_mmse(prompts: Prompts, pool: Float[Tensor, "T d"], noise: float) -> Float[Tensor, " B"]:
-    """Predict with the posterior mean over the pool, yhat = <sum_j p_j w_j, x_q>; raises as `posterior`.
+    """Predict with the posterior mean over the pool, yhat = <sum_j p_j w_j, x_q>.
+
+    Raises: ValueError unless the noise is positive.
 
     Source: Raventós et al. 2023, section 2, the estimator dMMSE.
     """
-    return (prompts.x_q * (posterior(prompts, pool, noise) @ pool.to(prompts.X))).sum(-1)
+    return (prompts.x_q * (_posterior(prompts, pool, noise) @ pool.to(prompts.X))).sum(-1)

@@ -15,11 +15,8 @@ from torch import Tensor
 def effective_rate(n_examples: int, d: int, prior_penalty: float = 0.0) -> float:
     """The best rate of the step with right labels, eta = N / (N + m), m = d + 1 + `prior_penalty` (sigma^2 / tau^2).
 
-    Raises: ValueError if the number of examples or the strength is negative.
     Source: Zhang, Frei & Bartlett 2024, Gamma^-1 for Lambda = I; with noise and w_0 by the same square.
     """
-    if n_examples < 0 or prior_penalty < 0:
-        raise ValueError(f"n_examples = {n_examples} and prior_penalty = {prior_penalty}; neither may be negative.")
     return n_examples / (n_examples + d + 1 + prior_penalty)
 
 
