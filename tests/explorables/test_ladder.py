@@ -6,7 +6,7 @@ import pytest
 import torch
 from javascript import close, computed
 
-from explainer.explorables import Ladder, rungs, running_prompt
+from explainer.explorables import Ladder, running_prompt
 from explainer.models import loading
 from explainer.theory import duality
 
@@ -14,25 +14,25 @@ EXACT = range(4)  # rungs
 
 
 def some_draws(n: int, seed: int = 1):
-    generator, kept = torch.Generator().manual_seed(seed), Ladder.stored()
-    return [rungs._draw(generator, kept["spread"], kept["shared"]) for _ in range(n)]
+    kept = Ladder.stored()
+    return running_prompt._draws(kept["spread"], kept["shared"], n, seed)
 
 
 def test_missed_is_the_sine_of_the_angle():
     generator = torch.Generator().manual_seed(0)
     attention, step = (torch.randn(6, generator=generator, dtype=torch.float64) for _ in range(2))
     cosine = torch.cosine_similarity(attention, step, dim=0).item()
-    assert rungs._missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
-    assert rungs._missed(attention, -3 * attention) < 1e-15
-    assert rungs._missed(attention, 0 * step) == 1
+    assert running_prompt._missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
+    assert running_prompt._missed(attention, -3 * attention) < 1e-15
+    assert running_prompt._missed(attention, 0 * step) == 1
     scales = torch.linspace(-3, 3, 601, dtype=torch.float64)
     by_search = min(duality.relative_error(s * step, attention) for s in scales)
-    assert rungs._missed(attention, step) == pytest.approx(by_search, abs=1e-4)
+    assert running_prompt._missed(attention, step) == pytest.approx(by_search, abs=1e-4)
 
 
 def test_a_step_misses_nothing_below_softmax_and_much_where_its_condition_fails():
     for one in some_draws(50):
-        found = rungs._on_draw(one)
+        found = running_prompt._on_draw(one)
         assert len(found) == 5
         assert max(found[rung].here for rung in EXACT) < 1e-12
         assert min(found[rung].other for rung in EXACT[1:]) > 1e-6
@@ -50,11 +50,12 @@ def test_draws_have_the_stored_spread():
 
 def test_stored_shares_of_draws_are_computed_again():
     kept = Ladder.stored()
-    for rung, sample in enumerate(rungs._random_rungs(rungs._draws(kept["spread"], kept["shared"], 0))):
+    draws = running_prompt._draws(kept["spread"], kept["shared"], running_prompt._DRAWS)
+    for rung, sample in enumerate(running_prompt._on_draws(draws)):
         for column in ("here", "other"):
-            _, median, _ = running_prompt.quartiles([getattr(one, column) for one in sample])
+            _, median, _ = running_prompt._quartiles([getattr(one, column) for one in sample])
             assert median == pytest.approx(kept[column][rung][1], abs=1e-3), (rung, column)
-    assert rungs._by_sign(rungs._draws(kept["spread"], kept["shared"])) == pytest.approx(kept["signs"], abs=1e-3)
+    assert running_prompt._by_sign(draws) == pytest.approx(kept["signs"], abs=1e-3)
 
 
 def test_stored_rungs_are_ordered():
@@ -81,14 +82,14 @@ def test_the_drawing_keeps_the_shares_and_shows_all_rungs():
 
 @pytest.mark.slow
 def test_stored_shares_of_heads_are_the_checkpoints():
-    kept, prompt = Ladder.stored(), running_prompt.read_heads(loading.load(dtype=torch.float32, device="cpu"))
-    assert rungs._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
-    found = [rungs._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
+    kept, prompt = Ladder.stored(), running_prompt._read_heads(loading.load(dtype=torch.float32, device="cpu"))
+    assert running_prompt._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
+    found = [running_prompt._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
     assert len(found) == kept["heads"]
     for column in ("here", "other"):
-        quartiles = running_prompt.quartiles([getattr(one, column) for one in found])
+        quartiles = running_prompt._quartiles([getattr(one, column) for one in found])
         assert quartiles == pytest.approx(kept[column][5], abs=5e-3)
-    i, j = running_prompt.strongest_head(prompt)
+    i, j = running_prompt._strongest_head(prompt)
     assert [i + 1, j + 1] == kept["chosen"][:2]
     head = prompt.heads[i][j]
-    assert rungs._on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)
+    assert running_prompt._on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)

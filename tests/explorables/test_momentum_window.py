@@ -5,7 +5,7 @@ import torch
 from javascript import close, computed, tensor
 
 from explainer.explorables import MomentumWindow
-from explainer.explorables.momentum_window import _AVERAGES
+from explainer.explorables.computed import _AVERAGES
 from explainer.theory import duality, momentum
 
 ETAS = (0.0, 0.3, 0.5, 0.95)

@@ -83,7 +83,7 @@ def test_simulation_confirms_the_expectation():
 
 
 def test_still_states_the_answer():
-    label = re.search(r'aria-label="(.*?)"', still(NoiseValue()))[1]
+    label = re.search(r'aria-label="(.*?)"', still(NoiseValue().get_state()))[1]
     assert "1.73 times" in label and "512 dimensions" in label
     formula, simulated, raw = (float(x.replace("−", "-")) for x in re.findall(r"−?0\.\d{3}", label))
     assert formula == pytest.approx(0.25, abs=0.002) and simulated == pytest.approx(0.25, abs=0.01)

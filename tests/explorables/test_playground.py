@@ -212,7 +212,7 @@ def test_points_take_tensors_and_another_model():
     )
     widget = InContextRegression(points=torch.eye(2), gpt=gpt.page_weights(small))
     assert widget.points == [[1, 0], [0, 1]]
-    assert "small GPT" in still(widget)
+    assert "small GPT" in still(widget.get_state())
 
 
 def test_missing_model_is_named(monkeypatch, tmp_path):

@@ -84,7 +84,7 @@ def test_first_axes_are_those_of_the_drawing():
 
 @pytest.fixture(scope="module")
 def prompt():
-    return running_prompt.read_heads(loading.load(dtype=torch.float32, device="cpu"))
+    return running_prompt._read_heads(loading.load(dtype=torch.float32, device="cpu"))
 
 
 @pytest.mark.slow

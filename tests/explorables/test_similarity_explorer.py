@@ -255,7 +255,7 @@ def test_every_state_is_described_and_has_a_picture():
 def test_default_state_answers():
     """The stored results of the book: SimAOU on SST-2, its noise value, and the untrained model."""
     widget = SimilarityExplorer()
-    words = still(widget).split('aria-label="')[1].split('"')[0]
+    words = still(widget.get_state()).split('aria-label="')[1].split('"')[0]
     assert "SimAOU, normalised on sst2" in words and "noise value 0." in words and "untrained model: 0." in words
 
 

@@ -5,8 +5,8 @@ from javascript import close, computed
 from scipy import stats
 
 from explainer.explorables import Swap
-from explainer.explorables.base import rounded
-from explainer.explorables.swap import LESSONS, SIDES
+from explainer.explorables.base import rounded_to
+from explainer.explorables.measured import LESSONS, SIDES
 from explainer.results.published import results
 
 
@@ -28,7 +28,7 @@ def test_javascript_says_the_mean_of_the_upper_third_and_draws_all_lessons():
 
 
 def test_stored_similarities_are_those_of_the_tables():
-    stored, found = Swap.stored(), rounded(Swap.measured(), Swap.digits)
+    stored, found = Swap.stored(), rounded_to(Swap.measured(), Swap.digits)
     exact, again = stored.pop("true"), found.pop("true")
     assert stored == found
     for side in SIDES:

@@ -6,7 +6,7 @@ import pytest
 from javascript import close, computed
 
 from explainer.explorables import Yardstick
-from explainer.explorables.base import rounded
+from explainer.explorables.base import rounded_to
 from explainer.results import agreement, verdict_scale
 
 
@@ -27,7 +27,7 @@ def test_javascript_has_the_yardstick_of_the_tables():
 
 
 def test_stored_falls_are_those_of_the_tables():
-    assert Yardstick.stored() == rounded(Yardstick.measured(), Yardstick.digits)
+    assert Yardstick.stored() == rounded_to(Yardstick.measured(), Yardstick.digits)
 
 
 def test_the_measured_fall_is_less_than_a_tenth_of_the_yardstick():

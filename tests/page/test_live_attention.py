@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import drawn_again
 
-from explainer.page import LiveAttention, LiveGPT, live_attention, live_gpt
+from explainer.page import LiveAttention, LiveGPT, live_gpt
 from explainer.page.asking import MORE_TASKS, book_checkpoint
 
 pytestmark = drawn_again
@@ -25,7 +25,7 @@ def test_with_all_demonstrations_it_is_what_the_laboratory_has():
         found = LiveAttention.stored()[name]["found"]
         first, last, shares = found["attention"]
         assert (first, last) == (21, 30)
-        np.testing.assert_allclose(shares, live_attention.attention(its["found"]["looks"])[2], atol=0.5)
+        np.testing.assert_allclose(shares, live_gpt._attention(its["found"]["looks"])[2], atol=0.5)
         assert [token for token, _ in found["with"]] == [token for token, _ in its["found"]["with"]]
         np.testing.assert_allclose(found["alone"], its["found"]["alone"], atol=1e-3)
 
@@ -51,7 +51,7 @@ def test_hiding_one_lowers_the_answer_to_what_was_said_before():
 
 def test_attention_is_a_mean_over_heads_of_the_upper_third():
     looks = [[[0, 0], [0, 0]], [[9, 9], [9, 9]], [[100, 300], [200, 500]]]
-    assert live_attention.attention(looks) == [3, 3, [150.0, 400.0]]
+    assert live_gpt._attention(looks) == [3, 3, [150.0, 400.0]]
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_stored_answers_are_the_checkpoints(at):
     its = LiveAttention.stored()["capitals"]
     hidden, *stored = its["hiding"][at]
     asked = (its[name] for name in ("pattern", "demonstrations", "query"))
-    found = live_attention._seen(live_gpt.answers(book_checkpoint(), *asked, hidden))
+    found = live_gpt._seen(live_gpt.answers(book_checkpoint(), *asked, hidden))
     then, alone, (first, last, shares) = stored
     assert [token for token, _ in found["with"]] == [token for token, _ in then]
     np.testing.assert_allclose([p for _, p in found["with"]], [p for _, p in then], atol=1e-3)

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from bookbuilder import explorables as builder
 from explainer.models import finetuning, loading
-from explainer.page import LiveExperiment, live_experiment
+from explainer.page import LiveExperiment, asking, live_experiment
 from explainer.page.asking import TASKS, book_checkpoint
 from explainer.theory import metrics
 
@@ -28,7 +28,7 @@ def test_what_is_stored_belongs_to_the_study():
         assert tuple(its["found"]) == live_experiment._SECONDS
         for second, found in its["found"].items():
             assert (found["task"], found["second"], found["scale"], found["n"]) == (name, second, 1, 30)
-            assert found["query"] == live_experiment.default_query(name)
+            assert found["query"] == asking.QUERY[name]
             assert found["repaired"][2] <= min(found["repaired"][:2])
         for bounds in its["bounds"].values():
             assert bounds["floor"] < bounds["ceiling"]
@@ -37,7 +37,7 @@ def test_what_is_stored_belongs_to_the_study():
 def test_own_query_is_new():
     for name, its in LiveExperiment().lessons.items():
         taken = {x for rows in (its["queries"], *its["curves"].values()) for x, _ in rows}
-        assert live_experiment.default_query(name) not in taken
+        assert asking.QUERY[name] not in taken
 
 
 def require_close(found, stored):
@@ -57,7 +57,7 @@ def require_close(found, stored):
 )
 def test_stored_answers_are_the_checkpoints(name, second):
     require_close(
-        live_experiment.answers(book_checkpoint(), name, second), LiveExperiment.stored()[name]["found"][second]
+        live_experiment._answers(book_checkpoint(), name, second), LiveExperiment.stored()[name]["found"][second]
     )
 
 

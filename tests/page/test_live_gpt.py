@@ -17,7 +17,7 @@ from conftest import ROOT, _Handler, drawn_again, find_browser, require_frames
 from javascript import run_tests
 
 from bookbuilder import explorables as builder
-from bookbuilder import sphinxext, web_model
+from bookbuilder import model_in_page, sphinxext
 from explainer.data import tasks
 from explainer.errors import ExplainerError
 from explainer.models import circuits, scoring
@@ -93,23 +93,23 @@ def test_stored_demonstrations_are_the_books():
 
 
 def test_missing_runtime_is_said_in_one_line(monkeypatch, tmp_path):
-    monkeypatch.setattr(web_model, "ROOT", tmp_path)
-    (tmp_path / "site" / web_model.PLACE).mkdir(parents=True)
-    line = web_model.put(tmp_path / "site")
+    monkeypatch.setattr(model_in_page, "ROOT", tmp_path)
+    (tmp_path / "site" / model_in_page.PLACE).mkdir(parents=True)
+    line = model_in_page.put(tmp_path / "site")
     assert line == (
         "The site has no model in its pages: ort.wasm.min.mjs is missing: "
         "npm could not install what package-lock.json names."
     )
-    assert not (tmp_path / "site" / web_model.PLACE).exists()
+    assert not (tmp_path / "site" / model_in_page.PLACE).exists()
     with pytest.raises(ExplainerError):
-        web_model.place(tmp_path)
+        model_in_page.place(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A site of one page with the explorable, and with the model."""
     site = tmp_path_factory.mktemp("live") / "site"
-    web_model.place(site)
+    model_in_page.place(site)
     static = site / "_static" / "explainer"
     shutil.copy(ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer" / "afm-host.js", static)
     widgets = [
@@ -174,9 +174,9 @@ def server(place):
 @pytest.mark.slow
 def test_button_says_how_much_is_loaded(place):
     """With the runtime for the processor; that for a graphics processor takes its place, and is 3 MB larger."""
-    size = sum(path.stat().st_size for path in (place / web_model.PLACE).iterdir() if "jspi" not in path.name)
+    size = sum(path.stat().st_size for path in (place / model_in_page.PLACE).iterdir() if "jspi" not in path.name)
     assert f'SIZE = "{size / 1e6:.0f} MB"' in LiveGPT()._esm
-    assert all(path.stat().st_size <= 25_000_000 for path in (place / web_model.PLACE).iterdir())
+    assert all(path.stat().st_size <= 25_000_000 for path in (place / model_in_page.PLACE).iterdir())
 
 
 TOKENIZE = """
@@ -201,7 +201,7 @@ def test_tokenizer_of_the_page_is_that_of_python(place, checkpoint):
     texts += ["", " ", "  two  spaces ", "東京 -> 日本", "naïve café", "🙂 -> 🙁"]
     texts += ["热 -> 冷\nقطة -> cat", "👩🏽‍🔬👍🏽 🇨🇳 -> e\u0301", "שלום mixed 世界 🙂‍↔️", "\ufeffmark"]
     texts += ["<|im_start|>user", "a\tb", "1234 -> 5", "<b>&amp;"]
-    file = place / web_model.PLACE / "tokenizer.json"
+    file = place / model_in_page.PLACE / "tokenizer.json"
     found = json.loads(builder.run_module(TOKENIZE, {"file": str(file), "texts": texts}))
     expected = [checkpoint.tokenize(text) for text in texts]
     assert found["encoded"] == expected
@@ -354,7 +354,7 @@ def require_hidden_demonstration(page, checkpoint):
     page.get_by_label("the query sees demonstration 4").uncheck()
     until_says(page, "with 3 of 4")
     default = LiveGPT()
-    kept = live_gpt._seen(checkpoint, default.pattern, default.demonstrations, [3])
+    kept = live_gpt._without(checkpoint, default.pattern, default.demonstrations, [3])
     ((token, p),) = scoring.top_tokens(checkpoint, kept, default.query + default.pattern[1], 1)
     assert f"“{token.strip()}” ({100 * p:.0f} %) when it sees 3 of 4" in described(page)
 
@@ -479,7 +479,7 @@ def require_experiment(page, checkpoint, further):
     part.get_by_label("update times").fill("0.5")
     part.get_by_label("your own query").fill("Peru")
     part.get_by_role("button", name="Run it").click()
-    require_same(told(), live_experiment.answers(checkpoint, "capitals", "fine-tuned", 0.5, "Peru"))
+    require_same(told(), live_experiment._answers(checkpoint, "capitals", "fine-tuned", 0.5, "Peru"))
     if not further:
         return
     part.get_by_label("update times").fill("0")
@@ -489,7 +489,7 @@ def require_experiment(page, checkpoint, further):
     part.get_by_label("update times").fill("1")
     part.get_by_label("second lesson").select_option(label="context, foreign")
     until_says(page, "of 3 lessons", said)
-    require_same(told(), live_experiment.answers(checkpoint, "capitals", "foreign", query="Peru"))
+    require_same(told(), live_experiment._answers(checkpoint, "capitals", "foreign", query="Peru"))
 
 
 PATCHED = (
@@ -516,11 +516,11 @@ def require_patches(page, checkpoint, further):
     part.get_by_label("patches of").select_option("2 queries, mean")
     part.get_by_label("your own query").fill("box")
     part.get_by_role("button", name="Run it").click()
-    require_same(live_patch.answers(checkpoint, "plurals", 2, "box"))
+    require_same(live_patch._answers(checkpoint, "plurals", 2, "box"))
     if further:
         part.get_by_label("patches of").select_option("1 query")
         until_says(page, "of 2 runs", said)
-        require_same(live_patch.answers(checkpoint, "plurals", 1, "box"))
+        require_same(live_patch._answers(checkpoint, "plurals", 1, "box"))
 
 
 def _named(token):

@@ -3,7 +3,7 @@
 import pytest
 from javascript import told
 
-from explainer.page import LivePatch, LiveSweep, asking, live_experiment, live_patch, live_sweep
+from explainer.page import LivePatch, LiveSweep, asking, live_patch, live_sweep
 from explainer.page.asking import TASKS, book_checkpoint
 
 WEEKLY = pytest.mark.weekly
@@ -18,7 +18,7 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_texts():
         assert [int(n) for n in its["found"]] == list(live_patch._DONORS)
         for n, found in its["found"].items():
             assert (found["task"], str(found["n"]), found["of"]) == (name, n, 22)
-            assert found["query"] == live_experiment.default_query(name)
+            assert found["query"] == asking.QUERY[name]
             assert found["error"] < 1e-3
 
 
@@ -38,7 +38,7 @@ def require_close(found, stored):
     [("plurals", 2), *(pytest.param(name, n, marks=WEEKLY) for name in TASKS for n in live_patch._DONORS)],
 )
 def test_stored_answers_are_the_checkpoints(name, n):
-    require_close(live_patch.answers(book_checkpoint(), name, n), LivePatch.stored()[name]["found"][str(n)])
+    require_close(live_patch._answers(book_checkpoint(), name, n), LivePatch.stored()[name]["found"][str(n)])
 
 
 def test_view_says_to_which_choice_its_answers_belong():

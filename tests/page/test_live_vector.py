@@ -47,7 +47,7 @@ def test_the_vector_is_the_mean_of_what_the_others_change(checkpoint):
 
 
 def test_answers_name_the_token_of_the_context_and_its_probabilities(checkpoint):
-    found = live_vector.answers(checkpoint, PATTERN, PAIRS, "g")
+    found = live_vector._answers(checkpoint, PATTERN, PAIRS, "g")
     zsl, icl, own, moved = found["p"]
     assert icl == found["with"][0][1] and len(own) == len(moved) == len(found["layers"])
     for top, p in zip(found["layers"], own, strict=True):
@@ -62,7 +62,7 @@ def test_answers_name_the_token_of_the_context_and_its_probabilities(checkpoint)
 )
 def test_stored_answers_are_the_checkpoints(name):
     its = LiveVector.stored()[name]
-    found = live_vector.answers(book_checkpoint(), PATTERN, its["found"]["demonstrations"], its["query"])
+    found = live_vector._answers(book_checkpoint(), PATTERN, its["found"]["demonstrations"], its["query"])
     for ours, theirs in zip(found["p"], its["found"]["p"], strict=True):
         assert ours == pytest.approx(theirs, abs=1e-3)
     assert [top[0][0] for top in found["layers"]] == [top[0][0] for top in its["found"]["layers"]]

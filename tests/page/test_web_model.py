@@ -314,25 +314,11 @@ def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
         content = (home / file["name"]).read_bytes()
         assert (len(content), hashlib.sha256(content).hexdigest()) == (file["size"], file["sha256"])
     assert json.loads((home / "tokenizer.json").read_text("utf-8"))["added_tokens"] == []
-    assert web_model._intact(home)
-    (home / manifest["shards"][0]["name"]).write_bytes(b"cut short")
-    assert not web_model._intact(home)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_same_file_gives_the_same_bytes(tiny):
     assert web_model._onnx_bytes(tiny) == web_model._onnx_bytes(tiny)
-
-
-def test_other_formats_are_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="is in Q8_0, not in Q4_1; quantise"):
-        web_model._onnx_bytes(write_tiny(tmp_path / "other.gguf", Kind.Q8_0))
-
-
-def test_a_file_that_was_cut_is_refused(tiny, tmp_path):
-    (tmp_path / "cut.gguf").write_bytes(tiny.read_bytes()[:5000])
-    with pytest.raises(CheckpointError, match="damaged or cut short"):
-        web_model._onnx_bytes(tmp_path / "cut.gguf")
 
 
 def test_without_onnx_the_error_says_what_to_install(tiny, monkeypatch):

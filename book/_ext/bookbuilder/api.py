@@ -25,6 +25,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_for_filename
 
 import explainer
+from explainer.explorables import Explorable
 
 PACKAGE = Path(explainer.__file__).parent
 SOURCES = Path("_static", "explainer", "code")
@@ -42,7 +43,7 @@ def address(file: Path, page: str, line: int = 0) -> str:
 
 def write_sources(site: Path) -> None:
     """Show every file of the package that code can be in, with numbered lines, where that page is not up to date."""
-    files = [path for kind in ("py", "js") for path in PACKAGE.rglob(f"*.{kind}") if "bundles" not in path.parts]
+    files = [path for kind in ("py", "js") for path in PACKAGE.rglob(f"*.{kind}")]
     pages = {site / SOURCES / f"{file.relative_to(PACKAGE)}.html": file for file in files}
     for page, file in pages.items():
         if not page.exists() or page.stat().st_mtime < file.stat().st_mtime:
@@ -83,9 +84,10 @@ def files_of(code: str) -> set[Path]:
             return getattr(owner, node.attr, None)
         return space.get(node.id) if isinstance(node, ast.Name) else None
 
-    files = {_file(each) for each in [*found, *space.values(), *map(named, ast.walk(tree))]} - {None}
-    beside = {file.parent / "js" / f"{file.stem}.js" for file in files}  # the drawing of an explorable
-    return files | {file for file in beside if file.exists()}
+    used = [*found, *space.values(), *map(named, ast.walk(tree))]
+    explorables = [each for each in used if isinstance(each, type) and issubclass(each, Explorable)]
+    drawings = {each.folder / "js" / f"{each.name}.js" for each in explorables}
+    return {_file(each) for each in used} - {None} | drawings
 
 
 def _file(each: Any) -> Path | None:

@@ -34,9 +34,9 @@ def main(arguments: list[str] | None = None) -> int:
             return code
         found.write_site(SITE, Path(), repository.site_address())
         if options.model:
-            from bookbuilder import web_model  # noqa: PLC0415 - it imports torch, which takes seconds
+            from bookbuilder import model_in_page  # noqa: PLC0415 - it imports torch, which takes seconds
 
-            print(web_model.put(SITE))
+            print(model_in_page.put(SITE))
         else:
             shutil.rmtree(SITE / MODEL, ignore_errors=True)
     except KeyboardInterrupt:

@@ -1,40 +1,23 @@
-"""`make explorables`: bundle the JavaScript of the explorables with esbuild, and draw their stills with it.
+"""JavaScript that Node.js runs for a build: the stills of explorables, which pages show before and without scripts."""
 
-Bundles and stills are committed: a reader who installs the package has no Node.js.
-"""
-
+import hashlib
+import html
 import json
 import os
 import shutil
 import subprocess
 import sysconfig
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from explainer import explorables, page
+from bookbuilder.renderers import STATE_MIME, WIDGET_MIME
 from explainer.data.files import replace_file
 from explainer.errors import ExplainerError
-from explainer.explorables import Explorable
 
 ROOT = Path(__file__).parents[3]
 """The checkout, with package.json and node_modules."""
-ALL = (*explorables.EXPLORABLES, *page.EXPLORABLES)
-
-# A page needs the default export; what a module exports for tests stays out of its bundle, as does what is not used.
-_BUNDLE = """
-import { readFileSync } from "node:fs";
-import { build } from "esbuild";
-const bundle = async ([name, folder]) => {
-  const { outputFiles: [{ text }] } = await build({
-    stdin: { contents: `export { default } from "./${name}.js";`, resolveDir: folder }, absWorkingDir: folder,
-    bundle: true, write: false, format: "esm", charset: "utf8", target: "es2022",
-    banner: { js: `// Made of js/${name}.js by "make explorables": change that file, not this one.` },
-  });
-  return [name, text];
-};
-const folders = Object.entries(JSON.parse(readFileSync(0, "utf8")));
-process.stdout.write(JSON.stringify(Object.fromEntries(await Promise.all(folders.map(bundle)))));
-"""
+_STILLS = ROOT / "_build" / "stills"
 
 _DRAW = """
 import { readFileSync } from "node:fs";
@@ -71,35 +54,30 @@ def run_module(source: str, question: Any) -> str:
     return done.stdout
 
 
-def bundles() -> dict[str, str]:
-    """The module of every explorable in one text each, by the explorable's name.
-
-    Raises: ExplainerError if Node.js or esbuild is missing or a source has a mistake.
-    """
-    if not (ROOT / "node_modules" / "esbuild").is_dir():
-        raise ExplainerError("esbuild is missing: `make explorables` installs what package-lock.json names.")
-    return json.loads(run_module(_BUNDLE, {explorable.name: str(explorable.folder / "js") for explorable in ALL}))
-
-
-def still(widget: Explorable) -> str:
-    """Return the SVG of the widget's present state.
+def still(widget: Mapping[str, Any]) -> str:
+    """The SVG of an explorable in a state, which has its module, too; what was drawn before is kept in `_build`.
 
     Raises: ExplainerError if Node.js is missing or the module fails.
     """
-    try:
-        return run_module(_DRAW, {"module": widget._esm, "state": widget.state()})
-    except ExplainerError as error:
-        raise ExplainerError(f"{widget.name} could not be drawn; {error}") from None
+    state = {name: value for name, value in sorted(widget.items()) if not name.startswith("_") and name != "layout"}
+    question = {"module": widget["_esm"], "state": state}
+    kept = _STILLS / f"{hashlib.sha256(json.dumps(question).encode()).hexdigest()[:32]}.svg"
+    if not kept.exists():
+        _STILLS.mkdir(parents=True, exist_ok=True)
+        replace_file(kept, run_module(_DRAW, question))
+    return kept.read_text("utf-8")
 
 
-def write() -> None:
-    """Write bundles, and then the stills of the starts, which are drawn with them."""
-    texts = bundles()
-    for explorable in ALL:
-        replace_file(explorable.folder / "bundles" / f"{explorable.name}.js", texts[explorable.name])
-        for widget in (explorable(**start) for start in explorable.starts):
-            replace_file(explorable.folder / "stills" / f"{widget.still_name}.svg", still(widget))
+def fallback(widget: Mapping[str, Any], caption: str) -> str:
+    """The figure without JavaScript: the still of an explorable in a state, with its caption."""
+    return f'<figure class="explorable">{still(widget)}<figcaption>{html.escape(caption)}</figcaption></figure>'
 
 
-if __name__ == "__main__":
-    write()
+def put_stills(notebook: Mapping[str, Any]) -> None:
+    """Give every explorable that an executed notebook shows its `fallback`, for `renderers.widget_html`."""
+    models = notebook["metadata"].get("widgets", {}).get(STATE_MIME, {}).get("state", {})
+    for output in (output for cell in notebook["cells"] for output in cell.get("outputs", ())):
+        view = output.get("data", {}).get(WIDGET_MIME, {})
+        if "explainer" in view:
+            extra, model = view["explainer"], models[view["model_id"]]
+            extra["fallback"] = fallback(model["state"], extra["caption"])

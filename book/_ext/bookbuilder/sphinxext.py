@@ -19,6 +19,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
 from bookbuilder.characters import Characters
+from bookbuilder.explorables import fallback, put_stills
 from bookbuilder.locale import editions
 from bookbuilder.pages import main_line
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
@@ -55,14 +56,15 @@ _NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "
 
 def explorable(here: Directive, name: str) -> list[nodes.Node]:
     """`{explorable} ClassName`: an explorable with its default state, for pages that run no code."""
-    from bookbuilder.explorables import ALL  # noqa: PLC0415 - slow to import, and most pages need none
+    from explainer import explorables, page  # noqa: PLC0415 - slow to import, and most pages need none
 
-    (widget,) = (explorable() for explorable in ALL if explorable.__name__ == name)
-    for path in widget.folder.rglob(f"{widget.name}.*"):
+    widget = getattr(explorables if hasattr(explorables, name) else page, name)()
+    for path in (*widget.folder.glob(f"{widget.name}.json"), *api.PACKAGE.glob("*/js/*.js")):
         here.state.document.settings.env.note_dependency(str(path))  # else the page stays as it was
     bundle = widget._repr_mimebundle_()
     view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
     state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
+    view["explainer"]["fallback"] = fallback(state, view["explainer"]["caption"])
     model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
     tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
     return _html(tag + widget_html(view))
@@ -218,6 +220,7 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     code = api.code_line(notebook, docname)
     if last:
         notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
+        put_stills(notebook)
     edition = edition_of(app)
     words = (edition.settings["more_exercises"], edition.settings["boxes"]["Exercise"]) if edition else shown.ENGLISH
     notebook = shown.chapter(notebook, docname, code, words)

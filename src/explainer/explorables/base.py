@@ -1,8 +1,8 @@
-"""What all explorables share: traits that refuse what cannot be drawn, and the widget with its still."""
+"""What all explorables share: traits that refuse what cannot be drawn, and the widget with its module."""
 
-import html
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +15,8 @@ from explainer.data.files import replace_file
 _FOLDER = Path(__file__).parent
 LIMIT = 2.0  # the planes are drawn from -2 to 2
 _VIEW_MIME = "application/vnd.jupyter.widget-view+json"
+_IMPORT = re.compile(r'^import \{ (.+) \} from "(?:\./|#(\w+)/)(\w+)\.js";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
 class Number(traitlets.Float):
@@ -28,28 +30,8 @@ class Number(traitlets.Float):
         return number
 
 
-class Pair(traitlets.List):
-    """Two finite numbers within the drawn plane, whose corners are +-`limits`."""
-
-    limits = (LIMIT, LIMIT)
-
-    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[float]:
-        """Return the value as a list of two floats, or raise TraitError."""
-        try:
-            return super().validate(obj, self._checked(value))
-        except (TypeError, ValueError) as error:
-            raise traitlets.TraitError(f"{self.name} = {value!r}: {error}") from None
-
-    def _checked(self, row: Any) -> list[float]:
-        pair = [float(entry) for entry in row]
-        if len(pair) != 2 or not all(abs(entry) <= most for entry, most in zip(pair, self.limits, strict=True)):
-            ranges = "and".join(f" from -{most:g} to {most:g} " for most in dict.fromkeys(self.limits))
-            raise ValueError(f"{pair} must be two numbers{ranges.rstrip()}, the plane that is drawn.")
-        return pair
-
-
-class Rows(Pair):
-    """At least `fewest` and at most `most` rows of two such numbers; takes lists, arrays and tensors."""
+class Rows(traitlets.List):
+    """From `fewest` to `most` points of the plane that is drawn, to +-`limits`; takes lists, arrays and tensors."""
 
     def __init__(
         self,
@@ -62,11 +44,33 @@ class Rows(Pair):
         super().__init__(default_value=default)
         self.fewest, self.most, self.limits = fewest, most, limits
 
-    def _checked(self, rows: Any) -> list[list[float]]:
-        pairs = [super(Rows, self)._checked(row) for row in rows]
-        if not self.fewest <= len(pairs) <= self.most:
-            raise ValueError(f"it has {len(pairs)} rows; it must have {self.fewest} to {self.most}.")
-        return pairs
+    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[list[float]]:
+        """Return the value as lists of two floats, or raise TraitError."""
+        rows = [self._point(row) for row in value]
+        if not self.fewest <= len(rows) <= self.most:
+            raise traitlets.TraitError(f"{self.name} has {len(rows)} rows; it must have {self.fewest} to {self.most}.")
+        return super().validate(obj, rows)
+
+    def _point(self, row: Any) -> list[float]:
+        point = [float(entry) for entry in row]
+        if len(point) != 2 or not all(abs(entry) <= most for entry, most in zip(point, self.limits, strict=True)):
+            x, y = self.limits
+            raise traitlets.TraitError(
+                f"{self.name} = {point}; it must be two numbers in the plane that is drawn, to {x:g} and {y:g}."
+            )
+        return point
+
+
+class Pair(Rows):
+    """One such point."""
+
+    def __init__(self, default: tuple[float, float]):
+        """Take the default."""
+        super().__init__(default, most=1)
+
+    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[float]:
+        """Return the value as a list of two floats, or raise TraitError."""
+        return super().validate(obj, [value])[0]
 
 
 class Stored(traitlets.Dict):
@@ -87,13 +91,11 @@ class Explorable(anywidget.AnyWidget):
     question: ClassVar[str]
     height: ClassVar[int]  # CSS pixels at the width of a page of the book
     folder: ClassVar[Path] = _FOLDER
-    """Where its bundle, its stills and what is stored of it are."""
+    """Where its sources and what is stored of it are."""
     provenance: ClassVar[str] = "Live: computed by the page as you look."
     """Where its numbers come from: Live, Stored or Quoted, a colon and the details; {checkpoint} is the starter's."""
     digits: ClassVar[int] = 4
     """Digits after the point of what is stored: what is below them depends on the processor."""
-    starts: ClassVar[tuple[dict[str, Any], ...]] = ({},)
-    """The traits of each start that has a still of its own."""
 
     def __init_subclass__(cls, **options: Any):
         """Tag the traits."""
@@ -104,8 +106,7 @@ class Explorable(anywidget.AnyWidget):
 
     @property
     def _esm(self) -> str:
-        # A bundle: a module that travels in a notebook has no address to import another one from.
-        return (self.folder / "bundles" / f"{self.name}.js").read_text("utf-8")
+        return _one_module(self.folder / "js" / f"{self.name}.js")
 
     @property
     def _css(self) -> str:
@@ -128,27 +129,22 @@ class Explorable(anywidget.AnyWidget):
     @classmethod
     def store(cls) -> None:
         """Write what `measured` gives, a line for each entry."""
-        found = rounded(cls.measured(), cls.digits)
-        lines = [f"{json.dumps(key)}: {_compact(each)}" for key, each in found.items()]
+        found = rounded_to(cls.measured(), cls.digits)
+        lines = [
+            f"{json.dumps(key)}: {json.dumps(each, ensure_ascii=False, separators=(',', ':'))}"
+            for key, each in found.items()
+        ]
         replace_file(cls.folder / f"{cls.name}.json", "{\n" + ",\n".join(lines) + "\n}\n")
 
-    @property
-    def still_name(self) -> str:
-        """The name of the file with the still of its start."""
-        return self.name
-
-    def fallback(self) -> str:
-        """Return the figure without JavaScript: the still of the default state, with its question as caption."""
-        still = (self.folder / "stills" / f"{self.still_name}.svg").read_text("utf-8")
-        note = "With JavaScript, this figure is interactive; the picture shows its starting state."
-        caption = f"<figcaption>{html.escape(self.question)} {note}</figcaption>"
-        return f'<figure class="explorable">{still}{caption}</figure>'
+    def caption(self) -> str:
+        """What stands under a picture of its starting state, where a page shows one in its place."""
+        return f"{self.question} With JavaScript, this figure is interactive; the picture shows its starting state."
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
             bundle[0][_VIEW_MIME]["explainer"] = {
-                "fallback": self.fallback(),
+                "caption": self.caption(),
                 "height": self.height,
                 "provenance": self.provenance.format(checkpoint=CHECKPOINT.name),
                 "checkpoint": CHECKPOINT.name if "{checkpoint}" in self.provenance else "",
@@ -156,14 +152,39 @@ class Explorable(anywidget.AnyWidget):
         return bundle
 
 
-def rounded(found: Any, digits: int) -> Any:
+def rounded_to(found: Any, digits: int) -> Any:
     """The same with so many digits after the point, at any depth."""
     if isinstance(found, float):
         return round(found, digits)
     if isinstance(found, dict):
-        return {name: rounded(each, digits) for name, each in found.items()}
-    return [rounded(each, digits) for each in found] if isinstance(found, (list, tuple)) else found
+        return {name: rounded_to(each, digits) for name, each in found.items()}
+    return [rounded_to(each, digits) for each in found] if isinstance(found, (list, tuple)) else found
 
 
-def _compact(found: Any) -> str:
-    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+def _one_module(source: Path) -> str:
+    """A JavaScript source and all that it imports as one module: one that travels in a notebook can import nothing.
+
+    Each imported source becomes a function, called once, that returns what others import of it; it stands before those.
+    Sources import by lines `import { a, b } from "./other.js";` (of another room `"#room/other.js"`), and export what
+    they declare.
+    """
+    texts: dict[Path, str] = {}
+    wanted: dict[Path, dict[str, None]] = {}
+
+    def read(file: Path) -> None:
+        def imported(line: re.Match) -> str:
+            names, room, name = line.groups()
+            other = (_FOLDER.parent / room / "js" if room else file.parent) / f"{name}.js"
+            if other not in texts:
+                read(other)
+            wanted.setdefault(other, {}).update(dict.fromkeys(names.split(", ")))
+            return f"const {{ {names} }} = ${name};"
+
+        texts[file] = _EXPORT.sub("", _IMPORT.sub(imported, file.read_text("utf-8")))
+
+    read(source)
+    parts = [
+        f"const ${file.stem} = (() => {{\n{texts[file]}return {{ {', '.join(names)} }};\n}})();\n"
+        for file, names in ((file, wanted[file]) for file in texts if file != source)
+    ]
+    return "".join(parts) + texts[source]

@@ -1,6 +1,6 @@
 """The explorable that asks before two chapters what they find, and shows the bets beside the results in the last."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
@@ -24,7 +24,7 @@ class Bets(Explorable):
     """Questions that the reader answers before a chapter, kept in the browser and shown beside the results in another.
 
     Traits: `about`, which questions, "comparison" or "momentum", or "all", which asks nothing and shows bets and
-    results; it cannot change. `agreement`, `floor`, `ceiling`, `others`, `lowest`, `lasting`: the bets, or None; what
+    results. `agreement`, `floor`, `ceiling`, `others`, `lowest`, `lasting`: the bets, or None; what
     the reader's browser keeps takes their place. `shown`, the questions whose results are shown before their chapter;
     `results`, what is stored.
     """
@@ -37,7 +37,6 @@ class Bets(Explorable):
         "explainer-lab agreement and explainer-lab language-models."
     )
     digits = 6
-    starts: ClassVar = ({}, {"about": "momentum"}, {"about": "all"})
 
     about = traitlets.Enum(tuple(_HEIGHTS), "comparison")
     agreement, floor, ceiling = (Number(None, allow_none=True, min=0, max=1) for _ in _NUMBERS)
@@ -49,17 +48,6 @@ class Bets(Explorable):
         """Take traits by name."""
         super().__init__(**traits)
         self.height = _HEIGHTS[self.about]
-
-    @property
-    def still_name(self) -> str:
-        """The name of the still of the page that it is about."""
-        return self.name if self.about == "comparison" else f"{self.name}_{self.about}"
-
-    @traitlets.validate("about")
-    def _stays(self, proposal: dict) -> str:
-        if self.comm is not None and proposal["value"] != self.about:
-            raise traitlets.TraitError(f"about = {proposal['value']!r}; make another Bets of it.")
-        return proposal["value"]
 
     @classmethod
     def measured(cls) -> dict[str, Any]:

@@ -11,7 +11,7 @@ _WIDEST, _HIGHEST = 4.0, 12.0
 """The plane is drawn to so large z, and to so large y at most."""
 
 _LEARNERS = ("ridge", "gpt", "linear", "ols", "descent")
-_MOST_LINES = 4
+_MOST_LINES = 4  # that can be told apart
 _MODEL = "gpt_line"
 
 _POINTS = ((1.15, 1.55), (0.0, 0.4), (0.85, 1.6), (-1.4, -0.75), (-0.35, 0.3), (1.35, 2.45), (0.3, 0.85), (0.5, 1.1))
@@ -69,7 +69,7 @@ class InContextRegression(Explorable):
     query = Number(-1.5, min=-_WIDEST, max=_WIDEST)
     steps = traitlets.Int(10, min=1, max=100)
     reach = Number(4, min=4, max=_HIGHEST)
-    learners = traitlets.List(traitlets.Enum(_LEARNERS), ["ridge", "gpt", "linear"])
+    learners = traitlets.List(traitlets.Enum(_LEARNERS), ["ridge", "gpt", "linear"], maxlen=_MOST_LINES)
     shifts = traitlets.Dict()
     gpt = traitlets.Dict()
 
@@ -82,28 +82,3 @@ class InContextRegression(Explorable):
         from explainer.models import in_context_gpt  # noqa: PLC0415 - torch is slow to import and no other explorable needs it
 
         return in_context_gpt.page_weights(in_context_gpt.stored(_MODEL).model)
-
-    @traitlets.validate("learners")
-    def _check_learners(self, proposal: traitlets.Bunch) -> list[str]:
-        if len(proposal.value) > _MOST_LINES or len(set(proposal.value)) < len(proposal.value):
-            raise traitlets.TraitError(
-                f"learners = {proposal.value}; at most {_MOST_LINES} lines can be told apart, each of another learner."
-            )
-        return proposal.value
-
-    @traitlets.validate("gpt")
-    def _check_model(self, proposal: traitlets.Bunch) -> dict[str, Any]:
-        try:
-            _, dimension, _ = proposal.value["index"]["read_in.weight"]
-            examples = proposal.value["config"]["examples"]
-            proposal.value["data"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise traitlets.TraitError(
-                f"gpt lacks {error}; it must be what explainer.models.in_context_gpt.page_weights gives."
-            ) from None
-        if dimension != 2 or examples < _MOST:
-            raise traitlets.TraitError(
-                f"gpt reads {examples} examples of {dimension} inputs; it must read {_MOST} examples (z, 1), as the "
-                f"model {_MODEL} does."
-            )
-        return proposal.value

@@ -1,6 +1,5 @@
 """The stored similarities, layer by layer, for a reader to choose from: `SimilarityExplorer` and its data."""
 
-import html
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,7 +9,6 @@ import numpy as np
 import traitlets
 
 from explainer.data.files import published_directory
-from explainer.errors import ExperimentError
 from explainer.explorables.base import Explorable, Stored
 
 if TYPE_CHECKING:
@@ -55,29 +53,17 @@ _FINE, _COARSE_STEP = 300, 0.025  # half-widths up to 0.3 in steps of 0.001, lar
 
 @cache
 def _data(_place: Path) -> dict[str, Any]:
-    from explainer.results import reporting  # noqa: PLC0415 - torch is slow to import and not every explorable needs it
-    from explainer.results.published import results, settings_of  # noqa: PLC0415
+    from explainer.results import reporting  # noqa: PLC0415 - slow to import, and not every explorable needs it
+    from explainer.results.published import results  # noqa: PLC0415
 
     tasks, used = {}, []
     for grid in _SOURCES:
-        try:
-            _, settings = settings_of(grid)
-        except ExperimentError:
-            continue
-        for task, control in settings[["task", "control"]].drop_duplicates().itertuples(index=False):
-            conditions = tasks.setdefault(task, {})
-            if isinstance(conditions.get(control), dict):
-                continue
-            try:
-                layers = results(grid, "layers", task=task, control=control)
-            except ExperimentError:
-                conditions[control] = "not computed yet"
-            else:
+        for (task, control), layers in results(grid, "layers").groupby(["task", "control"], sort=False):
+            if control not in tasks.setdefault(task, {}):
                 reporting.require_only_seeds_differ(layers)
-                conditions[control] = _record(layers, control)
+                tasks[task][control] = _record(layers, control)
                 used.append(layers)
-    made = str(reporting.provenance(*used)) if used else "Stored: nothing yet."
-    return {"layers": used[0]["layer"].nunique() if used else 1, "made": made, "tasks": tasks}
+    return {"layers": used[0]["layer"].nunique(), "made": str(reporting.provenance(*used)), "tasks": tasks}
 
 
 def _record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
@@ -161,9 +147,9 @@ class SimilarityExplorer(Explorable):
     against = traitlets.Unicode("untrained")
     seed = traitlets.Int(-1, min=-1)
 
-    def fallback(self) -> str:
-        """Return the still of the default state, with the question and the origin of the numbers as caption."""
-        return super().fallback().replace("</figcaption>", f" {html.escape(self.data['made'])}</figcaption>")
+    def caption(self) -> str:
+        """What stands under a picture of its starting state, with the origin of the numbers."""
+        return f"{super().caption()} {self.data['made']}"
 
     @classmethod
     def stored(cls) -> dict[str, Any]:

@@ -1,13 +1,9 @@
 """The model in the page: explorables that the checkpoint answers, by a worker in a page, by a kernel in a notebook."""
 
-from explainer.explorables import Explorable
-from explainer.page.live_attention import LiveAttention
 from explainer.page.live_experiment import LiveExperiment
-from explainer.page.live_gpt import LiveGPT
+from explainer.page.live_gpt import LiveAttention, LiveGPT
 from explainer.page.live_patch import LivePatch
 from explainer.page.live_sweep import LiveSweep
 from explainer.page.live_vector import LiveVector
 
-__all__ = ["EXPLORABLES", "LiveAttention", "LiveExperiment", "LiveGPT", "LivePatch", "LiveSweep", "LiveVector"]
-
-EXPLORABLES: tuple[type[Explorable], ...] = (LiveGPT, LiveAttention, LiveSweep, LiveExperiment, LivePatch, LiveVector)
+__all__ = ["LiveAttention", "LiveExperiment", "LiveGPT", "LivePatch", "LiveSweep", "LiveVector"]

@@ -10,7 +10,6 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.data.files import report_unexpected
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
 from explainer.models import loading, scoring
@@ -22,6 +21,8 @@ TASKS = ("capitals", "plurals", "past", "antonyms")
 """The tasks of word pairs that a reader can choose everywhere: they have studies."""
 MORE_TASKS = (*TASKS, "chinese")
 """The tasks that need no study."""
+QUERY = {"capitals": "Japan", "plurals": "bus", "past": "sing", "antonyms": "cold"}
+"""The query of a task that is shown first: one of no demonstration and of none of the thirty queries."""
 MADE = "computed with Python and stored with the book"
 Pair = Sequence[str]
 """A demonstration's x and y; or what is written before and after x."""
@@ -56,22 +57,16 @@ class Asking(Explorable):
         self._answering = asyncio.ensure_future(self._answer(message))
 
     async def _answer(self, message: dict) -> None:
+        numbers = {name: message[key] for key, name in _QUESTIONS.items() if message.get(key)}  # 0 is none: it stops
         try:
-            replies = [{"ready": True}] if message.get("load") and self._checkpoint() else self._replies(message)
+            checkpoint = self._given or book_checkpoint()
+            replies = [{"ready": True}] if message.get("load") else self.replies(checkpoint, message) if numbers else ()
             for reply in replies:
                 self.send(reply)
                 await asyncio.sleep(_PAUSE)
         except Exception as error:  # whatever is not sent is lost: nobody awaits this
-            numbers = {name: message[key] for key, name in _QUESTIONS.items() if key in message}
-            self.send(
-                {"failed": str(error) if isinstance(error, ExplainerError) else report_unexpected(error)} | numbers
-            )
-
-    def _replies(self, message: dict) -> Iterator[dict]:
-        return self.replies(self._checkpoint(), message) if any(map(message.get, _QUESTIONS)) else iter(())
-
-    def _checkpoint(self) -> Checkpoint:
-        return self._given or book_checkpoint()
+            text = str(error) if isinstance(error, ExplainerError) else f"{type(error).__name__}: {error}"
+            self.send({"failed": text} | numbers)
 
 
 @cache

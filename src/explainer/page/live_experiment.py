@@ -1,5 +1,6 @@
 """The explorable of the laboratory that compares: zero-shot, in context, and fine-tuned or in another context."""
 
+import hashlib
 import json
 import math
 from collections.abc import Iterator
@@ -15,13 +16,12 @@ from explainer.compare import comparison, controls
 from explainer.compare.comparison import Observed
 from explainer.data import tasks
 from explainer.data.files import fresh_folder
-from explainer.data.package_index import sha256_of
 from explainer.data.tasks import Example, Task
-from explainer.explorables.base import Number, Stored, rounded
+from explainer.explorables.base import Number, Stored, rounded_to
 from explainer.models import architectures, batched_finetuning, finetuning, scoring
 from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
-from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint
+from explainer.page.asking import MADE, QUERY, TASKS, Asking, book_checkpoint
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
@@ -74,8 +74,8 @@ class LiveExperiment(Asking):
         """For each task `order`, and `bounds` and `found` by second lesson."""
 
         def kept(name: str, second: str) -> dict[str, Any]:
-            found = answers(book_checkpoint(), name, second)
-            return found | {part: rounded(found[part], 3) for part in ("sim_aou", "sim_am_delta")}
+            found = _answers(book_checkpoint(), name, second)
+            return found | {part: rounded_to(found[part], 3) for part in ("sim_aou", "sim_am_delta")}
 
         found = {name: {second: kept(name, second) for second in _SECONDS} for name in TASKS}
         return {name: {"order": _order(name), "bounds": _bounds(name), "found": found[name]} for name in TASKS}
@@ -83,15 +83,10 @@ class LiveExperiment(Asking):
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """The comparison, once."""
         asked = (message[name] for name in ("task", "lesson", "scale", "query"))
-        yield {"experiment": message["experiment"], "found": answers(checkpoint, *asked)}
+        yield {"experiment": message["experiment"], "found": _answers(checkpoint, *asked)}
 
 
-def default_query(name: str) -> str:
-    """The query of a task that is shown first: one of no demonstration and of none of the thirty queries."""
-    return {"capitals": "Japan", "plurals": "bus", "past": "sing", "antonyms": "cold"}[name]
-
-
-def answers(
+def _answers(
     checkpoint: Checkpoint, name: str, second: str, scale: float = 1, query: str | None = None
 ) -> dict[str, Any]:
     """What LiveExperiment finds, by the checkpoint in Python, in float32.
@@ -103,7 +98,7 @@ def answers(
     """
     data, draw = tasks.load(name), (MOST, SEED)
     asked = tasks.queries(data, QUERIES, SEED)
-    query = default_query(name) if query is None else query
+    query = QUERY[name] if query is None else query
     context = lambda its: scoring.context_ids(checkpoint, *its)[0]  # noqa: E731
     own = context(controls.own(data, *draw))
     observe = partial(_observed, task=data.task, asked=asked, query=query)
@@ -189,9 +184,10 @@ def store_updates() -> None:
     entries = {}
     with fresh_folder(UPDATES) as fresh:
         for name in TASKS:
-            path = fresh / f"{name}.safetensors"
-            path.write_bytes(save(_factors(_trained(book_checkpoint(), name), _RANK)))
-            entries[name] = {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
+            content = save(_factors(_trained(book_checkpoint(), name), _RANK))
+            (fresh / f"{name}.safetensors").write_bytes(content)
+            digest = hashlib.sha256(content).hexdigest()
+            entries[name] = {"name": f"{name}.safetensors", "size": len(content), "sha256": digest}
         (fresh / "updates.json").write_text(json.dumps(entries, indent=1) + "\n", "utf-8")
 
 

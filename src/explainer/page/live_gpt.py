@@ -1,7 +1,8 @@
-"""The explorable of the laboratory: the checkpoint in the page, asked with and without demonstrations."""
+"""The explorables that ask the checkpoint about a text: what it expects next, with any demonstration hidden."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,6 @@ _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18
 """The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
 
 
-class _Pairs(traitlets.List):
-    """At most sixteen pairs of texts."""
-
-    def validate(self, obj: traitlets.HasTraits, value: Any) -> list[list[str]]:
-        """Return the value as lists, or raise TraitError."""
-        rows = [list(row) for row in super().validate(obj, value)]
-        if len(rows) > 16 or not all(len(row) == 2 and all(isinstance(text, str) for text in row) for row in rows):
-            raise traitlets.TraitError(f"{self.name} = {value!r}; it must be at most 16 pairs of texts.")
-        return rows
-
-
 class AskedText(Asking):
     """What explorables share in which a reader writes demonstrations and a query.
 
@@ -41,7 +31,7 @@ class AskedText(Asking):
     digits = 6
 
     pattern = traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2)
-    demonstrations = _Pairs()
+    demonstrations = traitlets.List(traitlets.List(traitlets.Unicode(), minlen=2, maxlen=2), maxlen=16)
     query = traitlets.Unicode()
     hidden = traitlets.List(traitlets.Int(min=0))
     found = traitlets.Dict()
@@ -75,19 +65,62 @@ class LiveGPT(AskedText):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """The tasks, with four demonstrations each, a query, and what the checkpoint answers."""
-        return {name: preset(name) for name in MORE_TASKS}
+        texts = {name: _texts(name) for name in MORE_TASKS}
+        return {name: its | {"hidden": [], "found": answers(book_checkpoint(), **its)} for name, its in texts.items()}
 
 
-def preset(name: str) -> dict[str, Any]:
-    """Four demonstrations of a task and a query, with what the checkpoint of the book answers."""
+class LiveAttention(AskedText):
+    """The attention of the last token to each demonstration as arrows, beside what the checkpoint expects next.
+
+    It is the mean over the heads of the upper third of the layers. The answers with every choice of hidden
+    demonstrations are stored, so that an arrow vanishes, and the others change, without the model.
+    """
+
+    name = "live_attention"
+    question = "Where does a real GPT look before it answers, and what does it expect next?"
+    height = 907
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The presets of `LiveGPT` without `looks`, and in `hiding` what is found when demonstrations are hidden.
+
+        An entry of `hiding` has the hidden ones, `with`, `alone` and `attention`, as `answers` names them.
+        """
+        measured = {}
+        for name in MORE_TASKS:
+            texts = _texts(name)
+            n, found = len(texts["demonstrations"]), answers(book_checkpoint(), **texts)
+            choices = (list(hidden) for size in range(1, n + 1) for hidden in combinations(range(n), size))
+            hiding = [
+                [hidden, *_seen(answers(book_checkpoint(), **texts, hidden=hidden)).values()] for hidden in choices
+            ]
+            whole = {part: found[part] for part in ("of", "made", "without")} | _seen(found)
+            measured[name] = texts | {"hidden": [], "found": whole, "hiding": hiding}
+        return measured
+
+
+def _seen(found: dict[str, Any]) -> dict[str, Any]:
+    return {"with": found["with"], "alone": found["alone"], "attention": _attention(found["looks"])}
+
+
+def _attention(looks: list[list[list[int]]]) -> list[Any]:
+    """The first and the last layer of the upper third, counted from 1, and the attention to each demonstration there.
+
+    Mean over heads, in thousandths, of `looks`, the shares of each layer and head.
+    """
+    first = 2 * len(looks) // 3
+    return [first + 1, len(looks), np.mean(looks[first:], axis=(0, 1)).round(1).tolist()]
+
+
+def _texts(name: str) -> dict[str, Any]:
+    """Four demonstrations of a task and a query."""
     data = tasks.load(name)
     if name == "capitals":
         *shown, asked = tasks.examples_of_words(data, "France", "Italy", "Egypt", "China", "Japan")
     else:
         shown, (asked,) = tasks.demonstrations(data, 4, seed=0), tasks.queries(data, 1, seed=0)
     demonstrations = [[one.fields["word"], one.answer] for one in shown]
-    texts = {"pattern": ["", " ->"], "demonstrations": demonstrations, "query": asked.fields["word"]}
-    return texts | {"hidden": [], "found": answers(book_checkpoint(), **texts)}
+    return {"pattern": ["", " ->"], "demonstrations": demonstrations, "query": asked.fields["word"]}
 
 
 def answers(
@@ -112,7 +145,7 @@ def answers(
         "of": [list(pattern), [list(pair) for pair in demonstrations], query, list(hidden)],
         "made": MADE,
         "without": _next(checkpoint, scoring.encode(checkpoint, ""), prompt),
-        "with": _next(checkpoint, _seen(checkpoint, pattern, demonstrations, hidden), prompt),
+        "with": _next(checkpoint, _without(checkpoint, pattern, demonstrations, hidden), prompt),
         "alone": alone,
         "looks": np.rint(1000 * _shares_of_attention(checkpoint, *asked, hidden)).astype(int).tolist(),
     }
@@ -131,11 +164,19 @@ def _next(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> list[list]:
     return best
 
 
+def _log_probabilities(
+    checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
+) -> np.ndarray:
+    """log p of every next token, shape (vocabulary,), when the query does not see the demonstrations `hidden`."""
+    kept = _without(checkpoint, pattern, demonstrations, hidden)
+    return scoring.next_token_log_probs(checkpoint, kept, pattern[0] + query + pattern[1])
+
+
 def _shares_of_attention(
     checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
 ) -> np.ndarray:
     """The share of the query's last token's attention that goes to each demonstration, in every head."""
-    prefix = _seen(checkpoint, pattern, demonstrations, hidden)
+    prefix = _without(checkpoint, pattern, demonstrations, hidden)
     (record,) = recording.iter_records(checkpoint, prefix, [pattern[0] + query + pattern[1]])
     weights = record.weights.numpy()
     owner = np.array([i for i in _owners(checkpoint, pattern, demonstrations) if i not in hidden])
@@ -148,15 +189,7 @@ def _owners(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair
     return [-1, *(i for i, line in enumerate(lines(checkpoint, pattern, demonstrations)) for _ in line)]
 
 
-def _log_probabilities(
-    checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
-) -> np.ndarray:
-    """log p of every next token, shape (vocabulary,), when the query does not see the demonstrations `hidden`."""
-    kept = _seen(checkpoint, pattern, demonstrations, hidden)
-    return scoring.next_token_log_probs(checkpoint, kept, pattern[0] + query + pattern[1])
-
-
-def _seen(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], hidden: Sequence[int]) -> Prefix:
+def _without(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], hidden: Sequence[int]) -> Prefix:
     """The demonstrations' keys and values without those of the hidden ones; no position moves."""
     prefix = context(checkpoint, pattern, demonstrations)
     kept = [t for t, i in enumerate(_owners(checkpoint, pattern, demonstrations)) if i not in hidden]

@@ -8,11 +8,10 @@ import traitlets
 from torch import Tensor
 
 from explainer.data import tasks
-from explainer.explorables.base import Stored, rounded
+from explainer.explorables.base import Stored, rounded_to
 from explainer.models import interventions, scoring
 from explainer.models.loading import Checkpoint
-from explainer.page.asking import MADE, TASKS, Asking, book_checkpoint, shares_of_study, top_three
-from explainer.page.live_experiment import default_query
+from explainer.page.asking import MADE, QUERY, TASKS, Asking, book_checkpoint, shares_of_study, top_three
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
 
 _DONORS = (1, 2, 4, 8)
@@ -61,8 +60,8 @@ class LivePatch(Asking):
         """The shares of the study and the checkpoint's answers, by task."""
 
         def kept(name: str, n: int) -> dict[str, Any]:
-            found = answers(book_checkpoint(), name, n)
-            return found | {"error": float(f"{found['error']:.0e}"), "answers": rounded(found["answers"], 4)}
+            found = _answers(book_checkpoint(), name, n)
+            return found | {"error": float(f"{found['error']:.0e}"), "answers": rounded_to(found["answers"], 4)}
 
         found = {name: {n: kept(name, n) for n in _DONORS} for name in TASKS}
         return {
@@ -72,10 +71,10 @@ class LivePatch(Asking):
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """The answers, once."""
         asked = (message["task"], len(message["donors"]), message["query"])
-        yield {"patch": message["patch"], "found": answers(checkpoint, *asked)}
+        yield {"patch": message["patch"], "found": _answers(checkpoint, *asked)}
 
 
-def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = None) -> dict[str, Any]:
+def _answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = None) -> dict[str, Any]:
     """What LivePatch finds, by the checkpoint in Python, in float32.
 
     `right` counts right first tokens of the queries that are no donors: without context, in context, and without it
@@ -83,7 +82,7 @@ def answers(checkpoint: Checkpoint, name: str, donors: int, query: str | None = 
     `error` is the largest difference of a logit between a donor under its own patch and in context; `answers` are the
     next tokens after the reader's query in the same three ways, and under its own patch.
     """
-    data, query = tasks.load(name), default_query(name) if query is None else query
+    data, query = tasks.load(name), QUERY[name] if query is None else query
     shown = tasks.demonstrations(data, MOST, SEED)
     prefix = scoring.encode(checkpoint, scoring.context_ids(checkpoint, data.task, shown)[0])
     queries = tasks.queries(data, QUERIES, SEED)

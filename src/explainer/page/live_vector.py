@@ -9,11 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.data import tasks
-from explainer.explorables.base import Stored, rounded
+from explainer.explorables.base import Stored
 from explainer.models import interventions
 from explainer.models.loading import Checkpoint
-from explainer.page.asking import MADE, TASKS, Asking, Pair, book_checkpoint, context, shares_of_study, top_three
-from explainer.page.live_experiment import default_query
+from explainer.page.asking import MADE, QUERY, TASKS, Asking, Pair, book_checkpoint, context, shares_of_study, top_three
 from explainer.page.live_sweep import SEED
 
 _DEMONSTRATIONS = 8
@@ -32,7 +31,6 @@ class LiveVector(Asking):
     name = "live_vector"
     question = "Does one vector carry your demonstrations to a prompt without any?"
     height = 930
-    digits = 6
 
     task = traitlets.Enum(TASKS, "plurals")
     lesson = traitlets.Unicode()
@@ -61,10 +59,10 @@ class LiveVector(Asking):
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
         """The answers, once."""
         asked = (message[name] for name in ("pattern", "demonstrations", "query"))
-        yield {"vector": message["vector"], "found": answers(checkpoint, *asked)}
+        yield {"vector": message["vector"], "found": _answers(checkpoint, *asked)}
 
 
-def answers(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str) -> dict[str, Any]:
+def _answers(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str) -> dict[str, Any]:
     """What LiveVector finds, by the checkpoint in Python.
 
     `without` and `with` are the three most probable next tokens without demonstrations and with them, `layers` those
@@ -125,10 +123,10 @@ def _written(pattern: Pair, x: str) -> str:
 def _stored(name: str) -> dict[str, Any]:
     shown = tasks.demonstrations(tasks.load(name), _DEMONSTRATIONS, SEED)
     pairs = [(one.fields["word"], one.answer) for one in shown]
-    found = answers(book_checkpoint(), ("", " ->"), pairs, default_query(name))
+    found = _answers(book_checkpoint(), ("", " ->"), pairs, QUERY[name])
     return {
         "lesson": "\n".join(f"{x} -> {y}" for x, y in pairs),
-        "query": default_query(name),
+        "query": QUERY[name],
         "study": shares_of_study("rival", name, _STUDIED),
-        "found": rounded(found, 4),
+        "found": found,
     }

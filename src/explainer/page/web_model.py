@@ -5,21 +5,16 @@ The graph reads T new tokens after P tokens whose keys and values it is given; `
 
 import hashlib
 import json
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
 from explainer.data import assets
 from explainer.data.files import fresh_folder
-from explainer.data.package_index import sha256_of
-from explainer.errors import CacheError, CheckpointError
+from explainer.errors import CheckpointError
 
 FORMAT = 4  # of the folder; raised when the same GGUF file gives other files
 _SHARD_BYTES = 25_000_000
@@ -48,7 +43,7 @@ class _Shape:
         return self.width // self.heads
 
 
-def build(*, progress: bool = True) -> Path:
+def build() -> Path:
     """The folder of the starter checkpoint's model for a page, converted in some seconds where it is missing.
 
     It holds the shards, the tokenizer's file and `manifest.json`, which names them with their SHA-256.
@@ -56,45 +51,37 @@ def build(*, progress: bool = True) -> Path:
     Raises: DownloadError, CacheError, CheckpointError (the package onnx is missing).
     """
     home = assets.cache_dir() / f"web-model-{assets.QUANTISED.sha256[:12]}-{FORMAT}"
-    if not _intact(home):
-        quantised, checkpoint = assets.quantised_path(), assets.checkpoint_path()
-        with _disk_errors(home), FileLock(home.with_name(f".{home.name}.lock")):
-            if not _intact(home):
-                if progress:
-                    print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
-                for leftover in home.parent.glob(f".{home.name}-*"):  # of a run that was killed
-                    shutil.rmtree(leftover, ignore_errors=True)
-                _convert(quantised, checkpoint, home)
+    if not (home / _MANIFEST).exists():
+        print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
+        _convert(assets.quantised_path(), assets.checkpoint_path(), home)
     return home
 
 
-def _intact(home: Path) -> bool:
-    """Whether a folder is a finished one: every file of its manifest is there in its size."""
-    try:
-        manifest = json.loads((home / _MANIFEST).read_text("utf-8"))
-        files = [*manifest["shards"], *manifest["tokenizer"]]
-        return all((home / file["name"]).stat().st_size == file["size"] for file in files)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
 def _convert(quantised: Path, tokenizer: Path, home: Path) -> None:
-    """Write the folder `home` from a GGUF file and the folder of its tokenizer, whole or not at all.
+    """Write the folder `home` from a GGUF file and the folder of its tokenizer, whole or not at all."""
 
-    Raises: CheckpointError if the GGUF file is not a Llama in Q4_1 and Q8_0, or onnx is missing.
-    """
+    def entry(path: Path) -> dict[str, Any]:
+        content = path.read_bytes()
+        return {"name": path.name, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
     with fresh_folder(home) as fresh:
         graph, shape = _onnx_bytes(quantised)
         for i, start in enumerate(range(0, len(graph), _SHARD_BYTES)):
             (fresh / f"{_GRAPH}.{i}.bin").write_bytes(graph[start : start + _SHARD_BYTES])
-        _copy_tokenizer(tokenizer, fresh)
+        words = json.loads((tokenizer / "tokenizer.json").read_text("utf-8"))
+        # Without its special tokens: what a reader writes is text, also where it looks like one of them.
+        plain = json.dumps(
+            words | {"added_tokens": [], "post_processor": None}, ensure_ascii=False, separators=(",", ":")
+        )
+        (fresh / "tokenizer.json").write_text(plain, "utf-8")
         manifest = {
             "format": FORMAT,
             "shape": asdict(shape) | {"head_size": shape.head_size},
-            "first_token_id": _first_token_id(tokenizer),
+            # Of what stands before every text: see `loading.Checkpoint`.
+            "first_token_id": next(each["id"] for each in words["added_tokens"] if each["content"] == "<|endoftext|>"),
             "sha256": hashlib.sha256(graph).hexdigest(),
-            "shards": [_entry(path) for path in sorted(fresh.glob(f"{_GRAPH}.*.bin"))],
-            "tokenizer": [_entry(fresh / "tokenizer.json")],
+            "shards": [entry(path) for path in sorted(fresh.glob(f"{_GRAPH}.*.bin"))],
+            "tokenizer": [entry(fresh / "tokenizer.json")],
         }
         (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
@@ -115,11 +102,28 @@ def _onnx_bytes(quantised: Path) -> tuple[bytes, _Shape]:
     row of `added_to` (T, L). Outputs are `logits` (R, vocabulary), `attention` and, before bias and softmax, `scores`
     (L, heads, R, P + T), `outputs` (L, R, d) of the attention blocks, and `stream` (L, R, d), the residual stream after
     every block, all of the tokens that are asked; `keys` and `values` (L, key heads, T, head size) of all new ones.
-    Raises: CheckpointError.
+    Raises: CheckpointError (the package onnx is missing).
     Source: the layers of `LlamaForCausalLM` in transformers; the formats are those of ggml's `ggml-common.h`.
     """
-    onnx = _onnx()
-    tensors, shape = _read(quantised)
+    try:
+        import gguf  # noqa: PLC0415 - loading the package must not wait for it
+        import onnx  # noqa: PLC0415 - only who converts needs it
+        import onnx.helper  # noqa: PLC0415
+        import onnx.numpy_helper  # noqa: PLC0415
+    except ImportError as error:
+        raise CheckpointError("the model for a page needs the package onnx: pip install onnx") from error
+    reader = gguf.GGUFReader(quantised)
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    value = lambda key: reader.fields[f"llama.{key}"].contents()  # noqa: E731
+    shape = _Shape(
+        layers=value("block_count"),
+        heads=value("attention.head_count"),
+        key_heads=value("attention.head_count_kv"),
+        width=value("embedding_length"),
+        vocabulary=int(tensors["token_embd.weight"].shape[1]),
+        epsilon=value("attention.layer_norm_rms_epsilon"),
+        theta=value("rope.freq_base"),
+    )
     graph = _Graph(tensors, shape)
     graph.forward()
     return graph.model(onnx).SerializeToString(), shape
@@ -292,31 +296,39 @@ class _Graph:
     def model(self, onnx: Any) -> Any:
         n, floats, integers = self.shape, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
         cached = lambda tokens: [n.layers, n.key_heads, tokens, n.head_size]  # noqa: E731
-        inputs = [("ids", integers, ["T"]), ("positions", integers, ["T"]), ("bias", floats, ["T", "S"])]
-        inputs += [("rows", integers, ["R"])]
-        inputs += [("past_keys", floats, cached("P")), ("past_values", floats, cached("P"))]
-        inputs += [("update_in", floats, [2 * n.layers, n.width, "rank"])]
-        inputs += [("update_out", floats, [2 * n.layers, "rank", n.key_heads * n.head_size])]
-        inputs += [("with_context", integers, ["m"]), ("without_context", integers, ["m"])]
-        inputs += [("patch_weights", floats, ["T", "m"])]
-        inputs += [("added", floats, [n.layers, n.width]), ("added_to", floats, ["T", n.layers])]
-        outputs = [
-            ("logits", floats, ["R", n.vocabulary]),
-            ("keys", floats, cached("T")),
-            ("values", floats, cached("T")),
-        ]
-        outputs += [(name, floats, [n.layers, n.heads, "R", "S"]) for name in ("attention", "scores")]
-        outputs += [(name, floats, [n.layers, "R", n.width]) for name in ("outputs", "stream")]
+        inputs = {
+            "ids": (integers, ["T"]),
+            "positions": (integers, ["T"]),
+            "bias": (floats, ["T", "S"]),
+            "rows": (integers, ["R"]),
+            "past_keys": (floats, cached("P")),
+            "past_values": (floats, cached("P")),
+            "update_in": (floats, [2 * n.layers, n.width, "rank"]),
+            "update_out": (floats, [2 * n.layers, "rank", n.key_heads * n.head_size]),
+            "with_context": (integers, ["m"]),
+            "without_context": (integers, ["m"]),
+            "patch_weights": (floats, ["T", "m"]),
+            "added": (floats, [n.layers, n.width]),
+            "added_to": (floats, ["T", n.layers]),
+        }
+        outputs = {
+            "logits": (floats, ["R", n.vocabulary]),
+            "keys": (floats, cached("T")),
+            "values": (floats, cached("T")),
+            "attention": (floats, [n.layers, n.heads, "R", "S"]),
+            "scores": (floats, [n.layers, n.heads, "R", "S"]),
+            "outputs": (floats, [n.layers, "R", n.width]),
+            "stream": (floats, [n.layers, "R", n.width]),
+        }
         nodes = [
             onnx.helper.make_node(kind, inputs, names, domain=domain, **options)
             for kind, inputs, names, domain, options in self.nodes
         ]
-        graph = onnx.helper.make_graph(
-            nodes,
-            _GRAPH,
-            *([onnx.helper.make_tensor_value_info(*each) for each in these] for these in (inputs, outputs)),
-            [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+        given, found = (
+            [onnx.helper.make_tensor_value_info(name, *its) for name, its in each.items()] for each in (inputs, outputs)
         )
+        constants = [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()]
+        graph = onnx.helper.make_graph(nodes, _GRAPH, given, found, constants)
         opsets = [onnx.helper.make_opsetid(*opset) for opset in _OPSETS.items()]
         return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
@@ -326,23 +338,18 @@ class _Graph:
 
 def _q4_1(tensor: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """d and m in float16 and q in 0 ... 15 of each weight; the file keeps weights i and i + 16 in one byte."""
-    blocks = _blocks(tensor, "Q4_1", 2 + 2 + _BLOCK // 2)
+    blocks = _blocks(tensor, 2 + 2 + _BLOCK // 2)
     d, m = (np.ascontiguousarray(blocks[..., i : i + 2]).view(np.float16)[..., 0] for i in (0, 2))
     return d, m, np.concatenate([blocks[..., 4:] & 15, blocks[..., 4:] >> 4], axis=-1)
 
 
 def _q8_0(tensor: Any) -> tuple[np.ndarray, np.ndarray]:
     """d in float16 and q in -128 ... 127 of each weight."""
-    blocks = _blocks(tensor, "Q8_0", 2 + _BLOCK)
+    blocks = _blocks(tensor, 2 + _BLOCK)
     return np.ascontiguousarray(blocks[..., :2]).view(np.float16)[..., 0], blocks[..., 2:].view(np.int8)
 
 
-def _blocks(tensor: Any, kind: str, size: int) -> np.ndarray:
-    if tensor.tensor_type.name != kind:
-        raise CheckpointError(
-            f"{tensor.name} is in {tensor.tensor_type.name}, not in {kind}; quantise the checkpoint to Q4_1 with "
-            "llama.cpp, its token embedding to Q8_0."
-        )
+def _blocks(tensor: Any, size: int) -> np.ndarray:
     columns, rows = (int(n) for n in tensor.shape)
     return np.asarray(tensor.data).view(np.uint8).reshape(rows, columns // _BLOCK, size)
 
@@ -358,73 +365,3 @@ def _invertible(d: np.ndarray, m: np.ndarray, q: np.ndarray) -> tuple[np.ndarray
     if flat.any():
         d, q = np.where(flat, np.where(m == 0, np.float16(1), m), d), np.where(flat[..., None], np.uint8(0), q)
     return d, m, q
-
-
-def _read(quantised: Path) -> tuple[dict[str, Any], _Shape]:
-    try:
-        import gguf  # noqa: PLC0415 - loading the package must not wait for it
-    except ImportError as error:
-        raise CheckpointError("the model for a page is made of a .gguf file: pip install gguf accelerate") from error
-    try:
-        reader = gguf.GGUFReader(quantised)
-    except Exception as error:  # the reader unpacks bytes as they come, and fails wherever they end
-        raise CheckpointError(f"{quantised} is damaged or cut short ({error!r}); fetch it again.") from error
-    tensors = {tensor.name: tensor for tensor in reader.tensors}
-    value = lambda key: reader.fields[f"llama.{key}"].contents()  # noqa: E731
-    try:
-        shape = _Shape(
-            layers=value("block_count"),
-            heads=value("attention.head_count"),
-            key_heads=value("attention.head_count_kv"),
-            width=value("embedding_length"),
-            vocabulary=int(tensors["token_embd.weight"].shape[1]),
-            epsilon=value("attention.layer_norm_rms_epsilon"),
-            theta=value("rope.freq_base"),
-        )
-    except KeyError as error:
-        raise CheckpointError(
-            f"{quantised} has no {error}: it is not a Llama; only those can be put in a page."
-        ) from error
-    if "output.weight" in tensors:
-        raise CheckpointError(f"{quantised} has an output embedding of its own; only shared ones can be put in a page.")
-    return tensors, shape
-
-
-def _onnx() -> Any:
-    try:
-        import onnx  # noqa: PLC0415 - only who converts needs it
-        import onnx.helper  # noqa: PLC0415
-        import onnx.numpy_helper  # noqa: PLC0415
-    except ImportError as error:
-        raise CheckpointError("the model for a page needs the package onnx: pip install onnx") from error
-    return onnx
-
-
-# Files
-
-
-def _copy_tokenizer(source: Path, into: Path) -> None:
-    """Without its special tokens: what a reader writes is text, also where it looks like one of them."""
-    tokenizer = json.loads((source / "tokenizer.json").read_text("utf-8"))
-    text = json.dumps(
-        tokenizer | {"added_tokens": [], "post_processor": None}, ensure_ascii=False, separators=(",", ":")
-    )
-    (into / "tokenizer.json").write_text(text, "utf-8")
-
-
-def _first_token_id(tokenizer: Path) -> int:
-    """Of what stands before every text: see `loading.Checkpoint`."""
-    added = json.loads((tokenizer / "tokenizer.json").read_text("utf-8"))["added_tokens"]
-    return next((token["id"] for token in added if token["content"] == "<|endoftext|>"), 0)
-
-
-def _entry(path: Path) -> dict[str, Any]:
-    return {"name": path.name, "size": path.stat().st_size, "sha256": sha256_of(path)}
-
-
-@contextmanager
-def _disk_errors(home: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CacheError(f"cannot write {home} ({error}); free 250 MB or set EXPLAINER_CACHE.") from error

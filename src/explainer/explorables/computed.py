@@ -1,0 +1,218 @@
+"""Explorables whose numbers the page computes as the reader looks: classes of traits, each drawn by `js/<name>.js`."""
+
+import math
+
+import traitlets
+
+from explainer.explorables.base import LIMIT, Explorable, Number, Pair, Rows
+
+ATTENTIONS = ("softmax", "linear")
+"""What the reader can choose: `explainer.theory.duality.softmax_attention` or `linear_attention`."""
+_AVERAGES = ("momentum", "normalised", "nesterov", "previous", "heavy_ball")
+"""What the reader can choose: averages of `explainer.theory.momentum.AVERAGES`, and the dual of heavy ball."""
+
+
+class ThreeTokens(Explorable):
+    """A head of three tokens in the plane: logits, attention weights and output, with or without softmax.
+
+    Traits: `token_keys` and `token_values`, a row for each of the three tokens; `query`, that of the token which
+    attends; `attention`, one of ATTENTIONS.
+    """
+
+    name = "three_tokens"
+    question = "What does one attention head do with three tokens?"
+    height = 810
+
+    # `keys` is taken: ipywidgets keeps the names of the traits there.
+    token_keys = Rows(((1.3, 0.7), (-0.8, 1.1), (0.5, -1.2)), fewest=3, most=3)
+    token_values = Rows(((1.0, 0.8), (-1.1, 0.9), (-0.3, -1.3)), fewest=3, most=3)
+    query = Pair([1.4, 0.9])
+    attention = traitlets.Enum(ATTENTIONS, default_value="softmax")
+
+
+class OneHead(Explorable):
+    """One head on `Japan ->` after up to four demonstrations: keys, values, outer products and their sum as a matrix.
+
+    Traits: `token_keys` and `token_values`, a row for each of the four demonstrations and a fifth for the query's own
+    text `Japan ->`; `query`, that of the arrow at its end; `demonstrations`, how many are in the prompt; `token`, the
+    row that is looked at, 1 to 4 (the last one in the prompt where it is not there), or 0 for `Japan ->`; `attention`,
+    one of ATTENTIONS. The matrices and the outputs are those of `explainer.theory.duality.split_attention`. The
+    numbers are chosen by hand: in a key, the second number says how far east the country lies; in a value, the first
+    says "capital" (below zero "country"), the second east or west.
+    """
+
+    name = "one_head"
+    question = "What does each demonstration add to the output of a head?"
+    height = 1110
+
+    # `keys` is taken: ipywidgets keeps the names of the traits there.
+    token_keys = Rows(((0.9, -0.6), (0.9, -0.2), (0.8, 0.1), (0.5, 0.8), (0.2, 0.9)), most=5, fewest=5)
+    token_values = Rows(((1, -0.7), (1, -0.4), (1, 0.1), (0.9, 0.9), (-1, 1)), most=5, fewest=5)
+    query = Pair([0.9, 0.8])
+    demonstrations = traitlets.Int(4, min=0, max=4)
+    token = traitlets.Int(4, min=0, max=4)
+    attention = traitlets.Enum(ATTENTIONS, default_value="linear")
+
+
+class OneStep(Explorable):
+    """One gradient step from W_0 = 0 on 1/(2n) sum_i (W x_i - y_i)^2, against linear attention over the examples.
+
+    Traits: `points` (x_i, y_i), up to eight; `learning_rate`; `query`.
+    """
+
+    name = "one_step"
+    question = "Does one gradient step give the same answer as linear attention over the examples?"
+    height = 610
+
+    points = Rows(((-1.6, -1.1), (-0.9, -0.8), (-0.4, 0.5), (0.5, 0.2), (1.0, 1.3), (1.5, 1.0)), most=8)
+    learning_rate = Number(0.85, min=0, max=1.5)
+    query = Number(1.1, min=-LIMIT, max=LIMIT)
+
+
+class TwoNeurons(Explorable):
+    """One gradient step on 1/2 sum_i |W x_i - y_i|^2 for a layer of two inputs and two neurons, against attention.
+
+    Traits: `inputs` x_i and `targets` y_i, as many, up to four; `query`; `learning_rate`; `initial_weights` W_0.
+    """
+
+    name = "two_neurons"
+    question = "Is a layer after one gradient step the same as linear attention over its training examples?"
+    height = 1000
+
+    inputs = Rows(((1.22, 0.31), (0.17, 1.43), (-1.12, 0.74)), most=4)
+    targets = Rows(((1.34, 0.62), (-0.87, 1.18), (-1.23, -0.81)), most=4)
+    query = Pair([0.93, 0.78])
+    learning_rate = Number(0.4, min=0, max=1)
+    initial_weights = Rows(((0.31, -0.23), (0.13, 0.22)), fewest=2, most=2)
+
+    @traitlets.validate("inputs", "targets")
+    def _check_count(self, proposal: traitlets.Bunch) -> list:
+        if len(self.inputs) != len(self.targets):
+            raise traitlets.TraitError(
+                f"{len(self.inputs)} inputs and {len(self.targets)} targets; every input needs one target "
+                "(set both inside `with widget.hold_trait_notifications():`)."
+            )
+        return proposal.value
+
+
+class SoftmaxBend(Explorable):
+    """Softmax attention on Gaussian keys, queries and values, against four forms without softmax.
+
+    Traits: `spread`, the standard deviation of every query's logits over the tokens; `tokens`; `seed`. The default
+    seed is the one of 0 to 59 whose errors lie nearest to the medians over these seeds (see test_softmax_bend.py).
+    """
+
+    name = "softmax_bend"
+    question = "Where does softmax bend linear attention, and by how much?"
+    height = 640
+
+    spread = Number(0.5, min=0.125, max=4)
+    tokens = traitlets.Int(64, min=4, max=128)
+    seed = traitlets.Int(24, min=0, max=2**31 - 1)
+
+
+class NoiseValue(Explorable):
+    """Two independent random changes of one vector z, against each other: SimAOU normalised and not.
+
+    Traits: `ratio`, the length of either change over that of z; `dimension`; `seed`, which draws 64 pairs of
+    directions. The expected value is `explainer.theory.metrics.normalised_noise_value`.
+    """
+
+    name = "noise_value"
+    question = "How similar are two changes that have nothing to do with each other?"
+    height = 640
+
+    ratio = Number(math.sqrt(3), min=0.1, max=10)
+    dimension = traitlets.Int(512, min=2, max=1024)
+    seed = traitlets.Int(0, min=0, max=2**31 - 1)
+
+
+class MomentumWindow(Explorable):
+    """Weights of an average over earlier positions, and what it adds to the output of one small attention head.
+
+    Traits: `average`, one of its choices; `eta`, its decay (of the dual of heavy ball, the momentum mu); `query`, that
+    of the last of twelve positions. Keys and values are fixed. Weights, gain and window are those of
+    `explainer.theory.momentum` and `explainer.theory.duality.heavy_ball_weights`.
+    """
+
+    name = "momentum_window"
+    question = "Which positions does momentum attention weigh, and does the query matter to what it adds?"
+    height = 690
+
+    average = traitlets.Enum(_AVERAGES, default_value="momentum")
+    eta = Number(0.5, min=0, max=0.95)
+    query = Pair([1.2, 0.6])
+
+
+class AgeWeights(Explorable):
+    """How much a pair counts in the fast weights, over its age, 0 for the newest of sixty.
+
+    Traits: `retention` alpha, `momentum` mu. The weights are those of `explainer.theory.fast_weights.age_weights`.
+    """
+
+    name = "age_weights"
+    question = "Which pairs count most?"
+    height = 640
+
+    retention = Number(0.97, min=0, max=1)
+    momentum = Number(0.8, min=0, max=0.95)
+
+
+class PhasePlane(Explorable):
+    """The two parameters of a layer with one input entry, and where training carries them.
+
+    The entry has variance 1 and a prompt four examples, so that Gamma is 1.5; rate times steps is followed to 40.
+    Traits: `start`, the point (u, U); `step`, the length of a step of gradient descent. The flow is that of
+    `explainer.theory.linear_transformer.train_by_gradient_flow`, the steps are those of `train_by_gradient_descent`
+    there.
+    """
+
+    name = "phase_plane"
+    question = "Which of the best parameters does training reach?"
+    height = 720
+
+    start = Pair([1.8, 0.1])
+    step = Number(0.45, min=0.01, max=1)
+
+
+class OnePlane(Explorable):
+    """The true weights w, and what the layer puts in their place, A (1/M) sum y_i x_i, over redrawn prompts.
+
+    Traits: `w`; `train`, the end of one half axis of the ellipse of training inputs, 0.5 to 1.5 long (the other: 0.7);
+    `turn`, by how many degrees the test inputs' ellipse is turned against it; `training_length` N; `prompt_length` M;
+    `time` of training, rate times steps. The layer follows
+    `explainer.theory.linear_transformer.train_by_gradient_flow` from `initialisation` there; the two parts of the error
+    are `error_parts` there.
+    """
+
+    name = "one_plane"
+    question = "Which weights does the layer act on, and what moves them away from the true ones?"
+    height = 770
+    provenance = "Live: computed by the page as you look, with 4,000 drawn prompts."
+
+    w = Pair([1.0, 1.4])
+    train = Pair([1.2, 0.5])
+    turn = Number(0, min=-90, max=90)
+    training_length = traitlets.Int(6, min=1, max=1000)
+    prompt_length = traitlets.Int(32, min=1, max=1000)
+    time = Number(100.0, min=0.1, max=100.0)
+
+
+class MemoryOrRidge(Explorable):
+    """The posterior mean over a pool of T = 2^doublings lines, against ridge regression with the penalty noise^2.
+
+    Lines are y = w_0 x + w_1 with w ~ N(0, I), drawn from one seed; a smaller pool is the beginning of a larger one.
+    Traits: `points` (x_i, y_i), up to eight; `query`; `doublings`; `noise`, the standard deviation of the targets. The
+    answers are those of `explainer.theory.task_diversity.discrete_mmse` and `explainer.theory.regression.ridge`.
+    """
+
+    name = "memory_or_ridge"
+    question = (
+        "What does a learner answer that knows T lines by heart, and what one that takes every line for possible?"
+    )
+    height = 610
+
+    points = Rows(((-1.5, -1.45), (-0.7, -0.5), (0.1, 0.25), (0.8, 0.75)), most=8)
+    query = Number(1.4, min=-LIMIT, max=LIMIT)
+    doublings = traitlets.Int(2, min=0, max=10)
+    noise = Number(0.3, min=0.1, max=1)
