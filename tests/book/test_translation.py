@@ -1,24 +1,23 @@
 """The book's other languages: what a translation may change, that it is whole, and how its pages are made and found."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import spoken
+from bs4 import BeautifulSoup
 from conftest import ROOT, drawn_again, require_frames
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookbuilder import locale, spoken
 from bookbuilder.characters import Characters
-from bookbuilder.edition import _linked
-from bookbuilder.pages import main_line, markdown
+from bookbuilder.pages import main_line
 from bookbuilder.translation import (
     EXPLORABLES,
     WORDS,
-    Edition,
-    blocks,
-    differences,
-    is_prose,
+    editions,
+    texts,
     translated,
     with_numbers,
     without_numbers,
@@ -32,41 +31,40 @@ def _in_the_checkout(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-@pytest.fixture(params=[edition.folder.name for edition in locale.editions(ROOT)])
+@pytest.fixture(params=editions(ROOT), ids=lambda edition: edition.folder.name)
 def edition(request):
-    return Edition(ROOT / locale.LOCALE / request.param)
+    return request.param
 
 
-# A page's Markdown.
+# What must be the same in both languages.
+
+DISPLAYED = re.compile(r"\$\$.+?\$\$", re.DOTALL)
+WORDS_OF_FORMULA = re.compile(r"(?<!_)(\\text\{)[^}]*(?:[a-z]{3}|[\u3400-\u9fff])[^}]*\}")
+"""Words that stand in a displayed formula; those right after an underscore belong to a name."""
+
+SAME = {
+    "formula": re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL),
+    "code": re.compile(r"`[^`]+`"),
+    "address": re.compile(r"\]\(([^)]*)\)"),
+    "reference": re.compile(r"\{[a-z:]+\}"),
+    "placeholder": re.compile(r"\{(\d+|[A-Za-z])\}"),
+    "tag": re.compile(r"</?[a-z][^>]*>"),
+    "number": re.compile(r"\d+(?:[.,]\d+)*"),
+}
 
 
-def test_blocks():
-    text = "# A\nb\n\n```python\nx = 1\n\ny = 2\n```\n\n\n$$\na\n\n$$\n\n$$b$$\n\nc"
-    assert blocks(text) == ["# A\nb", "```python\nx = 1\n\ny = 2\n```", "$$\na\n\n$$", "$$b$$", "c"]
+def without_words(formula: re.Match) -> str:
+    return WORDS_OF_FORMULA.sub(r"\1}", formula[0])
 
 
-@pytest.mark.parametrize("name", main_line(ROOT))
-def test_blocks_lose_nothing(name):
-    for text in markdown(locale.path_of(name, ROOT)):
-        assert re.sub(r"\n\s*\n", "\n\n", text.strip()) == re.sub(r"\n\s*\n", "\n\n", "\n\n".join(blocks(text)))
-
-
-@pytest.mark.parametrize(
-    ("block", "prose"),
-    [
-        ("A word", True),
-        ("> **Exact.** So.", True),
-        ("| $x$ | input |", True),
-        ("$$\\text{loss left}$$", True),
-        ("$$W_\\text{along} + \\text{ICL}$$", False),
-        ("$\\text{own}$", False),
-        ("```{drawing} claim\n```", False),
-        ("<details><summary>Solution</summary>", False),
-        ("`code`", False),
-    ],
-)
-def test_what_is_prose(block, prose):
-    assert is_prose(block) == prose
+def differences(english: str, other: str) -> Iterator[str]:
+    """What one of two texts has and the other has not, of all that no language changes."""
+    english, other = (DISPLAYED.sub(without_words, text) for text in (english, other))
+    for kind, pattern in SAME.items():
+        one, two = (sorted(" ".join(m.split()) for m in pattern.findall(text)) for text in (english, other))
+        if one != two:
+            yield f"{kind}: {sorted(set(one) ^ set(two)) or one} in only one of the two"
+        english, other = (pattern.sub(" ", text) for text in (english, other))
 
 
 @pytest.mark.parametrize(
@@ -179,14 +177,6 @@ def test_a_translation_is_no_markup():
     assert translated("<p>A word</p>", lambda *_: "<b>&") == "<p>&lt;b&gt;&amp;</p>"
 
 
-def test_links_to_english_pages_say_so(edition):
-    text = "[The story](../story.ipynb) and [a *study*](../studies/order.ipynb#top), [out](https://example.org/a.md)"
-    made = _linked(edition, "book/chapters/verdict", text)
-    way = "../../../book/studies/order.html#top"
-    said = f'<a href="{way}" hreflang="en">a *study*{edition.settings["english"]}</a>'
-    assert made == text.replace("[a *study*](../studies/order.ipynb#top)", said)
-
-
 def test_search_splits_a_text_into_pairs():
     search = Characters({})
     assert search.split("用元梯度, SGD") == ["用元", "元梯", "梯度", "SGD"]
@@ -195,32 +185,47 @@ def test_search_splits_a_text_into_pairs():
 # The catalogues.
 
 
-def test_catalogues_are_whole_and_say_the_same(edition):
-    assert list(locale.complaints(edition)) == []
+def catalogues(edition):
+    known = {file.stem: texts(file) for file in edition.folder.rglob("*.po")}
+    return known | {"formulas": {f"$${one}$$": f"$${other}$$" for one, other in known["formulas"].items()}}
+
+
+def test_catalogues_say_the_same(edition):
+    wrong = {
+        english: said
+        for known in catalogues(edition).values()
+        for english, other in known.items()
+        if (said := list(differences(english, other)))
+    }
+    assert wrong == {}
 
 
 def test_spaces_of_chinese_are_uniform():
     """One between characters and words or numbers of another script, none before a percent sign."""
-    edition = Edition(ROOT / locale.LOCALE / "zh")
-    texts = [text for file in edition.folder.glob("*.po") for text in edition.texts(file.stem).values()]
+    (edition,) = [one for one in editions(ROOT) if one.settings["tag"] == "zh-CN"]
+    said = [text for known in catalogues(edition).values() for text in known.values()]
     wrong = re.compile(r"[\d}] %|[\u3400-\u9fff][A-Za-z\d$`]|[A-Za-z\d$`%][\u3400-\u9fff]|(?<=[\u3400-\u9fff])\{\d")
-    assert [found[0] for text in texts for found in wrong.finditer(text)] == []
+    assert [found[0] for text in said for found in wrong.finditer(text)] == []
 
 
-def test_changed_english_is_named(edition, tmp_path, monkeypatch):
-    name = "intro"
-    (tmp_path / f"{name}.po").write_bytes((edition.folder / f"{name}.po").read_bytes())
-    changed = [text.replace("GPT", "a GPT") for text in locale.messages("book/intro")]
-    monkeypatch.setattr(locale, "main_line", lambda *_: ["book/intro"])
-    monkeypatch.setattr(locale, "messages", lambda _: changed)
-    said = list(locale.complaints(Edition(tmp_path)))
-    assert said
-    assert all("no translation of" in one and "a GPT" in one for one in said)
+def words(site):
+    """What code, figures and the builder say on the main line's pages, without numbers."""
+    found = {}
+
+    def note(text, ours):
+        if ours and not re.fullmatch(r"[\w/]+\.(?:py|js)", text):
+            found[without_numbers(text)[0]] = text
+        return text
+
+    for name in main_line():
+        page = (site / f"{name}.html").read_text("utf-8")
+        translated(page[page.index("<article") : page.rindex("</article>")], note)
+    return found
 
 
 def test_words_of_the_built_pages_are_known(edition, site):
     """A number that is written as a word may be another one on another machine: one text in a hundred is let pass."""
-    known, found = edition.texts(WORDS), locale.words(site)
+    known, found = edition.texts(WORDS), words(site)
     missing = [text for text in found if text not in known]
     assert len(missing) <= len(found) / 100, missing
 
@@ -230,23 +235,27 @@ def test_words_of_the_built_pages_are_known(edition, site):
 
 @pytest.mark.parametrize("name", main_line(ROOT))
 def test_page_is_translated(edition, site, name):
-    page = (site / edition.folder.name / f"{name}.html").read_text("utf-8")
+    page = (site / edition.settings["address"] / f"{name}.html").read_text("utf-8")
     english = (site / f"{name}.html").read_text("utf-8")
     assert f'lang="{edition.settings["tag"]}"' in page.replace("_", "-")
     ids = [re.findall(r'<section [^>]*id="([^"]+)"', text) for text in (page, english)]
-    assert ids[0] == ids[1]
+    assert ids[0] == ids[1], "a section has another address"
     body = re.sub(
         r"<(pre|script)\b.*?</\1>", "", page[page.index("<article") : page.index("</article>")], flags=re.DOTALL
     )
     assert "**" not in body, "bold that does not render"
+    for element in BeautifulSoup(body, "html.parser").select(".untranslated:not(.math)"):
+        for code in element.select("code, .math, a"):
+            code.decompose()
+        assert not re.search("[A-Za-z]{3}", element.get_text()), element
     for text, other in ((page, english), (english, page)):
         (way,) = re.findall(r'<link rel="alternate" hreflang="[\w-]+" href="([^"]+)"', text)
-        start = (site / edition.folder.name if text is page else site) / Path(name).parent
+        start = (site / edition.settings["address"] if text is page else site) / Path(name).parent
         assert (start / way).resolve().read_text("utf-8") == other
 
 
 def test_links_and_files_of_pages_exist(edition, site):
-    for file in (site / edition.folder.name).rglob("*.html"):
+    for file in (site / edition.settings["address"]).rglob("*.html"):
         for way in re.findall(r'\b(?:href|src)="([^":#?]+)[#?"]', file.read_text("utf-8")):
             assert (file.parent / way).exists(), (file, way)
 
@@ -258,9 +267,9 @@ def test_switch_keeps_the_place_and_search_finds(edition, browser, address):
     anchor = page.evaluate("document.querySelectorAll('section[id]')[1].id")
     page.goto(f"{address}book/chapters/verdict.html#{anchor}")
     page.click(".btn-xp-language")
-    page.wait_for_url(f"**/{edition.folder.name}/book/chapters/verdict.html#{anchor}")
+    page.wait_for_url(f"**/{edition.settings['address']}/book/chapters/verdict.html#{anchor}")
     assert HAN.search(page.inner_text(f"section#{anchor}"))
-    page.goto(f"{address}{edition.folder.name}/search.html?q=元梯度")
+    page.goto(f"{address}{edition.settings['address']}/search.html?q=元梯度")
     page.wait_for_selector("#search-results li")
     assert "attention_as_weight_update" in page.inner_html("#search-results")
     page.close()
@@ -284,7 +293,7 @@ def test_explorables_speak_the_language(edition, browser, address):
     page.set_default_timeout(100_000)  # a busy machine is slow, not wrong
     left = {}
     for name in EXPLORED:
-        page.goto(f"{address}{edition.folder.name}/book/{name}.html", wait_until="domcontentloaded")
+        page.goto(f"{address}{edition.settings['address']}/book/{name}.html", wait_until="domcontentloaded")
         require_frames(page)
         texts = spoken.of_page(page, most=1, quiet=20)
         assert any(map(HAN.search, texts)), name

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bookbuilder import edition as editions
-from bookbuilder import execute, found, locale, record, repository
+from bookbuilder import edition, execute, found, record, repository
 from bookbuilder.execute import Failure
+from bookbuilder.translation import editions
 from bookbuilder.vendored import MODEL
 from explainer.findings import Finding
 
@@ -66,26 +66,27 @@ def _execute_chapters(workers: int) -> dict[str, Failure]:
 
 
 def _build_editions() -> int:
-    """Build what the book has in other languages, after the English pages, whose anchors these take."""
-    for edition in locale.editions():
-        if code := _build_pages(editions.write_source(edition)):
+    """Build what the book has in other languages, after the English pages, whose files these share."""
+    for language in editions():
+        if code := _build_pages(edition.folder_of(language), edition.options(language)):
             return code
-        editions.install(edition, SITE)
+        edition.install(language, SITE)
     return 0
 
 
-def _build_pages(source: Path) -> int:
+def _build_pages(folder: Path, options: Sequence[str] = ()) -> int:
     """Run the site generator; a failed run leaves no doctree that could make the next one look green."""
-    built = source / _BUILT
+    built = folder / _BUILT
     if not built.exists():
-        _forget(source)
+        _forget(folder)
     built.unlink(missing_ok=True)
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(source), "-W", "-n", "--keep-going"]
+    program = str(Path(sys.executable).with_name("jupyter-book"))
+    command = [program, "build", ".", *options, "-W", "-n", "--keep-going"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if not done.returncode:
         built.touch()
         return 0
-    _forget(source)
+    _forget(folder)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
     print("\n".join([line for line in lines[:-80] if "WARNING" in line] + lines[-80:]), file=sys.stderr)
     full = "No space left on device" in done.stdout
@@ -93,11 +94,11 @@ def _build_pages(source: Path) -> int:
     return done.returncode
 
 
-def _forget(source: Path) -> None:
+def _forget(folder: Path) -> None:
     """Remove doctrees and pages; keep the executed chapters."""
-    for doctrees in (source / _BUILD / ".doctrees", source / SITE / ".doctrees"):
+    for doctrees in (folder / _BUILD / ".doctrees", folder / SITE / ".doctrees"):
         shutil.rmtree(doctrees, ignore_errors=True)
-    for page in (source / SITE).rglob("*.html"):
+    for page in (folder / SITE).rglob("*.html"):
         page.unlink()
 
 

@@ -1,47 +1,35 @@
-"""Build the book's other languages: their sources from the English ones, then their pages into a folder of the site."""
+"""Build the main line in the book's other languages, from the same sources, into a folder of the site."""
 
 import filecmp
-import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from bookbuilder import pages
-from bookbuilder.locale import path_of
 from bookbuilder.pages import main_line
 from bookbuilder.translation import Edition
 from bookbuilder.vendored import copy_if_changed
 from explainer.data.files import replace_file
 
-BUILD = Path("_build")
-_LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)#\s]+)\.(?:ipynb|md)(#[^)]*)?\)")
 _OWN = "terms.js"
 """A script that takes what lies beside it, so that each language has its own."""
 _STATIC = re.compile(r'(\b(?:href|src)=")((?:\.\./)*)(_static/[^"?]+)')
 
 
-def source_of(edition: Edition) -> Path:
-    """The folder from which an edition's pages are built."""
-    return BUILD / edition.folder.name
+def folder_of(edition: Edition) -> Path:
+    """Where an edition is built."""
+    return Path("_build", edition.folder.name)
 
 
-def write_source(edition: Edition, root: Path = Path()) -> Path:
-    """Write an edition's sources, whole files and only changed ones: pages, contents, settings and what they need."""
-    folder = source_of(edition)
-    for name in main_line(root):
-        path = path_of(name, root)
-        _write(folder / path.relative_to(root), _page(edition, name, path))
-    _write(folder / "_toc.yml", yaml.safe_dump(_contents(edition, root), allow_unicode=True, sort_keys=False))
-    _write(folder / "_config.yml", yaml.safe_dump(_settings(edition, root), allow_unicode=True))
-    for name in ("book/_assets", "book/references.bib", "_build/executed"):
-        place = folder / name
-        if not place.is_symlink():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.symlink_to((root / name).resolve())
-    return folder
+def options(edition: Edition, root: Path = Path()) -> list[str]:
+    """What `jupyter-book build` is told of an edition: its contents, settings and folder."""
+    folder = folder_of(edition)
+    folder.mkdir(parents=True, exist_ok=True)
+    contents, settings = folder / "_toc.yml", folder / "_config.yml"
+    _write(contents, yaml.safe_dump(_contents(root), sort_keys=False))
+    _write(settings, yaml.safe_dump(_settings(edition, root), allow_unicode=True))
+    return ["--toc", str(contents), "--config", str(settings), "--path-output", str(folder)]
 
 
 def _write(file: Path, text: str) -> None:
@@ -50,37 +38,12 @@ def _write(file: Path, text: str) -> None:
         replace_file(file, text)
 
 
-def _page(edition: Edition, name: str, path: Path) -> str:
-    """A page with its Markdown translated; links to pages that stay English lead there and say so."""
-    if path.suffix == ".md":
-        return _linked(edition, name, edition.page(path.stem, path.read_text("utf-8")))
-    notebook = json.loads(path.read_text("utf-8"))
-    notebook["metadata"]["to_read"] = pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"])
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "markdown":
-            cell["source"] = _linked(edition, name, edition.page(path.stem, "".join(cell["source"])))
-    return json.dumps(notebook, ensure_ascii=False)
-
-
-def _linked(edition: Edition, name: str, text: str) -> str:
-    ours, here = set(main_line()), Path(name).parent
-
-    def link(found: re.Match) -> str:
-        target = os.path.normpath(here / found[2])
-        if target in ours or "://" in found[2]:
-            return found[0]
-        way = os.path.relpath(f"{target}.html", Path(edition.folder.name) / here)
-        return f'<a href="{way}{found[3] or ""}" hreflang="en">{found[1]}{edition.settings["english"]}</a>'
-
-    return _LINK.sub(link, text)
-
-
-def _contents(edition: Edition, root: Path) -> dict[str, Any]:
+def _contents(root: Path) -> dict[str, Any]:
     toc, ours = yaml.safe_load((root / "_toc.yml").read_text("utf-8")), set(main_line(root))
     parts = []
     for part in toc["parts"]:
         if kept := [{"file": entry["file"]} for entry in part["chapters"] if entry["file"] in ours]:
-            parts.append(part | {"caption": edition.settings["parts"][part["caption"]], "chapters": kept})
+            parts.append(part | {"chapters": kept})
     return toc | {"parts": parts}
 
 
@@ -89,14 +52,16 @@ def _settings(edition: Edition, root: Path) -> dict[str, Any]:
     settings["title"] = edition.settings["title"]
     sphinx = settings["sphinx"]["config"]
     sphinx["html_theme_options"]["logo"] = {"text": edition.settings["title"]}
-    settings["exclude_patterns"] = ["_build"]
-    sphinx |= {"language": edition.settings["language"], "book_edition": str(edition.folder.resolve())}
+    locale = edition.folder.resolve()
+    sphinx |= {"language": locale.name, "locale_dirs": [str(locale.parent)], "gettext_compact": False}
+    # Pages that lack a translation of a text are found by this class.
+    sphinx |= {"translation_progress_classes": "untranslated", "book_edition": str(locale)}
     return settings
 
 
 def install(edition: Edition, site: Path) -> None:
     """Put an edition's built pages into the site; files that the site has already are not there twice."""
-    built, place = source_of(edition) / "_build" / "html", site / edition.folder.name
+    built, place = folder_of(edition) / "_build" / "html", site / edition.settings["address"]
     kept, ours = set(), set(main_line())
     for file in sorted(path for path in built.rglob("*") if path.is_file()):
         name = file.relative_to(built)

@@ -5,6 +5,7 @@ term on every other page into a link to its definition, which `static/explainer/
 """
 
 import html
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from bookbuilder.pages import addresses, reading_order, title, within
+from bookbuilder.pages import parsed, reading_order, within
 from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "glossary.toml"
@@ -57,7 +58,7 @@ def terms(edition: Path | None = None) -> tuple[Term, ...]:
     rows = [{"chapter": page} | row for page, introduced in pages.items() for row in introduced]
     known = [{"forms": [row["name"], f"{row['name']}s"], "english": row["name"]} | row for row in rows]
     if edition:
-        said = Edition(edition).texts("glossary")
+        said = Edition(edition).texts("terms")
         known = [_in_other_words(row, said) for row in known if row["name"] in said]
     return tuple(Term(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}) for row in known)
 
@@ -129,23 +130,13 @@ def terms_of_the_book(here: Directive) -> list[nodes.Node]:
     root, folder = Path(environment.srcdir), environment.config.book_edition
     edition = Edition(Path(folder)) if folder else None
     before, after = edition.settings["brackets"] if edition else (" (", ")")
-    introductions = _introductions(root, edition)
+    ways = {path.stem: os.path.relpath(path, root / Path(PAGE).parent) for path in reading_order(root)}
     listed = nodes.definition_list(classes=["xp-terms"])
     for term in sorted(terms(edition and edition.folder), key=lambda term: re.sub(r"\W", "", term.english.lower())):
         name = nodes.term("", term.name, ids=[f"term-{term.identity}"])
         text = nodes.paragraph("", term.definition)
-        if term.chapter in introductions:
-            words, way = introductions[term.chapter]
-            text += [nodes.Text(before), nodes.reference("", words, refuri=way, internal=True), nodes.Text(after)]
+        if term.chapter in ways:
+            (title,) = parsed(here, f"[]({ways[term.chapter]})")
+            text += [nodes.Text(before), *title.children, nodes.Text(after)]
         listed += nodes.definition_list_item("", name, nodes.definition("", text))
     return [listed]
-
-
-def _introductions(root: Path, edition: Edition | None) -> dict[str, tuple[str, str]]:
-    """Title and address of each page, by its name; of the English one where an edition has no other."""
-    english = [(edition.root, Path(edition.folder.name, PAGE), edition.settings["english"])] if edition else []
-    found = {}
-    for folder, start, more in (*english, (root, Path(PAGE), "")):
-        ways = addresses(folder, start)
-        found |= {path.stem: (title(path) + more, f"{ways[path.stem]}.html") for path in reading_order(folder)}
-    return found

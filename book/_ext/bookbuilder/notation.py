@@ -3,20 +3,19 @@
 `python -m bookbuilder.notation` prints the symbols without a row.
 """
 
+import os
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from bookbuilder import symbols
-from bookbuilder.pages import addresses, markdown, parsed, reading_order, title
-from bookbuilder.translation import Edition
+from bookbuilder.pages import markdown, parsed, reading_order
 
 SOURCE = Path(__file__).parent / "notation.toml"
 _PAGE = Path("book/reference/notation")
@@ -72,28 +71,22 @@ def notation(here: Directive) -> list[nodes.Node]:
     """`{notation}`: the symbols by groups, and the other meanings that some have in single chapters."""
     environment = here.state.document.settings.env
     environment.note_dependency(str(SOURCE))
-    edition = environment.config.book_edition
-    return parsed(here, page(Path(environment.srcdir), Edition(Path(edition)).texts(_PAGE.name) if edition else {}))
+    return parsed(here, page(Path(environment.srcdir)))
 
 
-def page(root: Path, said: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The tables as Markdown: a general meaning names the page of its first use, any other the pages where it holds.
-
-    `said` is what the words of the table are in another language.
-    """
-    lines, titles, ways = [], {path.stem: title(path) for path in reading_order(root)}, addresses(root, _PAGE)
+def page(root: Path) -> str:
+    """The tables as Markdown: a general meaning names the page of its first use, any other the pages where it holds."""
+    lines, ways = [], {path.stem: os.path.relpath(path, root / _PAGE.parent) for path in reading_order(root)}
     first = {base: name for name, cells in reversed(chapters(root).items()) for base in used(cells)}
     for group in dict.fromkeys(row.group for row in table()):
         rows = [row for row in table() if row.group == group]
         heads = [head for head in HEADS if head != "shape" or any(row.shape for row in rows)]
-        lines += ["", f"**{said.get(group, group)}**", "", _row(said.get(head, head) for head in heads)]
-        lines += ["|---" * len(heads) + "|"]
+        lines += ["", f"**{group}**", "", _row(heads), "|---" * len(heads) + "|"]
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
-            names = row.chapters or sorted(used_first, key=list(titles).index)
-            links = ", ".join(f"[{titles[n]}]({ways[n]}.ipynb)" for n in names if n in titles)
-            words, shape = (said.get(text, text) for text in (row.words, row.shape))
-            cells = dict(zip(HEADS, (f"${row.latex}$", words, shape, links), strict=True))
+            names = row.chapters or sorted(used_first, key=list(ways).index)
+            links = ", ".join(f"[]({ways[name]})" for name in names if name in ways)
+            cells = dict(zip(HEADS, (f"${row.latex}$", row.words, row.shape, links), strict=True))
             lines.append(_row(cells[head] for head in heads))
     return "\n".join(lines)
 

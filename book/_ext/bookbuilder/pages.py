@@ -54,6 +54,11 @@ def markdown(path: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "markdown"]
 
 
+def path_of(name: str, root: Path = Path()) -> Path:
+    """The source of a page."""
+    return next(path for end in (".ipynb", ".md") if (path := root / f"{name}{end}").exists())
+
+
 def reading_order(root: Path) -> list[Path]:
     """The pages of the book from first to last, as its table of contents has them."""
     paths = [root / f"{name}{end}" for name in names(root) for end in (".ipynb", ".md")]

@@ -13,25 +13,18 @@ from bookbuilder.execute import Failure
 from explainer import findings
 from explainer.findings import Finding
 
-ENGLISH = ("More exercises", "Exercise")
-"""The heading of a section that the site folds, and the word that opens an exercise."""
 _FOLDERS = ("book/chapters/", "book/studies/")
 
 
-def chapter(
-    notebook: Mapping[str, Any], docname: str, code: str = "", words: tuple[str, str] = ENGLISH
-) -> dict[str, Any]:
-    """The notebook with its outputs, as the site shows it.
-
-    `code` is the line that names the modules it uses, `words` are those of ENGLISH in the page's language.
-    """
-    cells, found = _without_findings(_folded(notebook["cells"], *words))
+def chapter(notebook: Mapping[str, Any], docname: str, code: str = "") -> dict[str, Any]:
+    """The notebook with its outputs, as the site shows it; `code` is the line that names the modules it uses."""
+    cells, found = _without_findings(_folded(notebook["cells"]))
     if found:
         cells = [*cells, _text("findings", _findings_fold(found))]
     if docname.startswith(_FOLDERS):
-        own = pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"])
+        to_read = pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"])
         cells = [
-            *_below_title(cells, _text("minutes", _minutes(*notebook["metadata"].get("to_read", own)))),
+            *_below_title(cells, _text("minutes", _minutes(*to_read))),
             *([_text("code", code)] if code else []),
         ]
     return {**notebook, "cells": cells}
@@ -97,17 +90,15 @@ def _shown(data: Mapping[str, Any]) -> str:
     return "".join(given) if given else f"<p>{html.escape(''.join(data['text/plain']))}</p>"
 
 
-def _folded(cells: list[dict], title: str, exercise: str) -> list[dict]:
+def _folded(cells: list[dict]) -> list[dict]:
     """The cells with the section of spare exercises as one fold."""
     sources = ["".join(cell["source"]) if cell["cell_type"] == "markdown" else "" for cell in cells]
-    start = next(
-        (i for i, source in enumerate(sources) if source.startswith((f"## {title}", f"## {ENGLISH[0]}"))), None
-    )
+    start = next((i for i, source in enumerate(sources) if source.startswith("## More exercises")), None)
     if start is None:
         return cells
     after = (i for i in range(start + 1, len(cells)) if sources[i].startswith(("# ", "## ")))
     end = next(after, len(cells))
-    number = sum(f"> **{exercise}" in source for source in sources[start:end])
+    number = sum("> **Exercise" in source for source in sources[start:end])
     head = _text("spare", f'<details class="xp-spare"><summary>More exercises ({number})</summary>')
     rest = sources[start].partition("\n")[2].strip()
     inside = [*([{**cells[start], "source": rest}] if rest else []), *cells[start + 1 : end]]

@@ -12,23 +12,20 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from myst_nb.core.render import load_mime_renders
+from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.errors import ExtensionError
-from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
 from bookbuilder.characters import Characters
 from bookbuilder.explorables import fallback, put_stills
-from bookbuilder.locale import editions
-from bookbuilder.pages import main_line
+from bookbuilder.pages import main_line, path_of, title
 from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
 from bookbuilder.repository import branch, public_address, site_address
-from bookbuilder.translation import EXPLORABLES, Edition, translated
+from bookbuilder.translation import EXPLORABLES, Edition, editions, translated
 from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
-_SITE = Path("_build", "html")
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
     "Takeaway": "tip",
     "The question": "important",
@@ -117,29 +114,31 @@ def edition_of(app: Sphinx) -> Edition | None:
     return Edition(Path(app.config.book_edition)) if app.config.book_edition else None
 
 
-def _root(app: Sphinx) -> Path:
-    """The folder of the English book."""
-    edition = edition_of(app)
-    return edition.root if edition else Path(app.srcdir)
+class Translated(SphinxPostTransform):
+    """What Sphinx leaves of a translated page: words in displayed formulas, and links to pages that stay English."""
 
+    default_priority = 8  # before references are resolved
 
-class Anchors(SphinxTransform):
-    """Sections of a translated page keep the addresses of the English ones."""
-
-    default_priority = 5
-
-    def apply(self, **_: Any) -> None:
-        """Give each section the name that its place has on the English page."""
-        english = _root(self.app) / _SITE / f"{self.env.docname}.html"
-        if not self.app.config.book_edition or not english.exists():
+    def run(self, **_: Any) -> None:
+        """Replace them in place; a link says that its page is English."""
+        edition, root = edition_of(self.app), Path(self.app.srcdir)
+        if edition is None:
             return
-        names = re.findall(r'<section [^>]*?id="([^"]+)"', english.read_text("utf-8"))
-        sections = list(self.document.findall(nodes.section))
-        if len(names) != len(sections):
-            raise ExtensionError(f"{self.env.docname} has {len(sections)} sections, and {len(names)} in English.")
-        for name, section in zip(names, sections, strict=True):
-            section["ids"] = [name]
-            self.document.ids[name] = section
+        formulas = edition.texts("formulas")
+        for formula in self.document.findall(nodes.math_block):
+            latex = " ".join(formula.astext().split())
+            if latex in formulas:
+                formula.clear()
+                formula.append(nodes.Text(formulas[latex]))
+        here = Path(edition.settings["address"], self.env.docname).parent
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            name = link["reftarget"]
+            if link.get("refdomain") == "doc" and name not in self.env.found_docs:
+                anchor = f"#{link['reftargetid']}" if link["reftargetid"] else ""
+                words = link.children[0].children or [nodes.Text(title(path_of(name, root)))]
+                way = f"{os.path.relpath(name, here)}.html{anchor}"
+                said = nodes.Text(edition.settings["english"])
+                link.replace_self(nodes.reference("", "", *words, said, refuri=way, internal=True))
 
 
 class Boxes(SphinxPostTransform):
@@ -221,9 +220,7 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     if last:
         notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
         put_stills(notebook)
-    edition = edition_of(app)
-    words = (edition.settings["more_exercises"], edition.settings["boxes"]["Exercise"]) if edition else shown.ENGLISH
-    notebook = shown.chapter(notebook, docname, code, words)
+    notebook = shown.chapter(notebook, docname, code)
     if last is None or last.failure:
         notebook = shown.marked(notebook, last and last.failure)
     source[0] = json.dumps(notebook)
@@ -234,7 +231,7 @@ def _configure(app: Sphinx, config: Any) -> None:
     config.templates_path.append(str(_STATIC.with_name("templates")))
     config.html_baseurl = config.html_baseurl or site_address(Path(app.srcdir)) or ""
     if config.html_baseurl and config.book_edition:
-        config.html_baseurl = f"{config.html_baseurl.rstrip('/')}/{Path(config.book_edition).name}/"
+        config.html_baseurl = f"{config.html_baseurl.rstrip('/')}/{edition_of(app).settings['address']}/"
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
             "repository_url": address,
@@ -298,10 +295,10 @@ def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctre
     """Lead from each page to the same one in the other language, or to the first where there is none."""
     if doctree is None:
         return
-    here, root = edition_of(app), _root(app)
+    here, root = edition_of(app), Path(app.srcdir)
     for edition in editions(root):
         ours = set(main_line(root))
-        folder, other = edition.folder.name, pagename if pagename in ours else "book/intro"
+        folder, other = edition.settings["address"], pagename if pagename in ours else "book/intro"
         start = Path(folder, pagename).parent if here else Path(pagename).parent
         place = os.path.relpath(Path(*([] if here else [folder]), f"{other}.html"), start)
         tag, name = ("en", "English") if here else (edition.settings["tag"], edition.settings["name"])
@@ -356,10 +353,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
     bibliography.register()
     for name, run in _DIRECTIVES.items():
         app.add_directive(name, pages.directive(run))
-    for transform in (Boxes, Definitions, Colours):
+    for transform in (Translated, Boxes, Definitions, Colours):
         app.add_post_transform(transform)
     app.add_config_value("book_edition", "", "env")
-    app.add_transform(Anchors)
     app.add_search_language(Characters)
     app.add_search_language(spelling.Search)
     app.add_css_file("explainer/site.css")

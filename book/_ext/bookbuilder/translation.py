@@ -1,18 +1,17 @@
-"""The words of the book in another language: gettext catalogues, and how a text becomes its translation.
+"""The main line in another language: a folder of `book/locale`, and the words that are no Markdown of a page.
 
-A page's Markdown is translated block by block. What code, figures and the builder put on a page is translated in its
-HTML, word for word with the numbers taken out, so that one execution serves all languages.
+Sphinx translates a page's Markdown by its gettext catalogue. What code, figures and the builder put on a page is
+translated in its HTML, word for word with the numbers taken out, so that one execution serves all languages.
 """
 
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from babel.messages import Catalog
 from babel.messages.pofile import read_po
 from bs4 import BeautifulSoup, NavigableString, Tag
 
@@ -21,42 +20,7 @@ WORDS = "words"
 EXPLORABLES = "explorables"
 """The catalogue of what explorables write while a reader uses them."""
 
-# Blocks of Markdown.
-
-_FENCE = re.compile(r"^\s*(?:> ?)*(`{3,}|~{3,}|:{3,}|\$\$)")
-_NO_PROSE = re.compile(
-    r"^ *(?:> ?)*(`{3,}|~{3,}).*?^ *(?:> ?)*\1 *$|\$\$.+?\$\$|\$[^$\n]+(?:\n[^$\n]+)*\$|`[^`]+`|<summary>.*?</summary>"
-    r"|<[^>]+>|\]\([^)]*\)|\{[a-z:]+\}",
-    re.DOTALL | re.MULTILINE,
-)
 _WORD = re.compile(r"[A-Za-z]{2}")
-_DISPLAYED = re.compile(r"\$\$.+?\$\$", re.DOTALL)
-_WORDS_OF_FORMULA = re.compile(r"(?<!_)(\\text\{)[^}]*(?:[a-z]{3}|[\u3400-\u9fff])[^}]*\}")
-"""Words that stand in a displayed formula; those right after an underscore belong to a name."""
-
-
-def blocks(text: str) -> list[str]:
-    """The parts of a Markdown text between blank lines; fenced code and displayed formulas stay whole."""
-    found, lines, fence = [], [], None
-    for line in text.split("\n"):
-        mark = _FENCE.match(line)
-        if mark and fence is None and not (mark[1] == "$$" and line.count("$$") > 1):
-            fence = mark[1]
-        elif fence is not None and fence in line:
-            fence = None
-        if line.strip() or fence is not None:
-            lines.append(line)
-        elif lines:
-            found.append("\n".join(lines))
-            lines = []
-    return [*found, "\n".join(lines)] if lines else found
-
-
-def is_prose(block: str) -> bool:
-    """Whether a block has words, outside of code, tags and addresses; of formulas those that are displayed can."""
-    spelled = any(map(_WORDS_OF_FORMULA.search, _DISPLAYED.findall(block)))
-    return spelled or bool(_WORD.search(_NO_PROSE.sub(" ", block)))
-
 
 # Texts without their numbers.
 
@@ -144,30 +108,17 @@ class Edition:
     """The book in one other language: a folder of `book/locale` with its catalogues and `edition.toml`."""
 
     def __init__(self, folder: Path):
-        """Of the folder that is named as the language is in addresses."""
+        """Of the folder that is named as Sphinx names the language."""
         self.folder = folder
-
-    @property
-    def root(self) -> Path:
-        """The folder of the English book."""
-        return self.folder.parents[2]
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Its language, title, and the words that the builder looks for in its pages."""
+        """Its address, title, and the words that the builder looks for in its pages."""
         return tomllib.loads((self.folder / "edition.toml").read_text("utf-8"))
 
-    def catalogue(self, name: str) -> Catalog:
-        """What is translated of a page, or of the words that are no page's; empty where there is no such file."""
-        path = self.folder / f"{name}.po"
-        if not path.exists():
-            return Catalog()
-        with path.open("rb") as file:
-            return read_po(file)
-
     def texts(self, name: str) -> dict[str, str]:
-        """English to the other language, what is translated and still fits."""
-        return {m.id: m.string for m in self.catalogue(name) if m.id and m.string and not m.fuzzy}
+        """English to the other language by a catalogue, what is translated and still fits."""
+        return texts(self.folder / f"{name}.po")
 
     def english(self, text: str) -> list[str]:
         """The English words of a text, without what every language keeps and the names that this one does."""
@@ -177,39 +128,18 @@ class Edition:
     def _words(self) -> dict[str, str]:
         return self.texts(WORDS)
 
-    def page(self, name: str, text: str) -> str:
-        """The Markdown of a page, its translated blocks in place of the English ones."""
-        known = self.texts(name)
-        return "\n\n".join(known.get(block, block) for block in blocks(text))
-
     def said(self, text: str, _ours: bool = True) -> str:
         """What a text that is no Markdown is in this language; the text itself where nobody has translated it."""
         key, numbers = without_numbers(text)
         return with_numbers(self._words[key], numbers) if key in self._words else text
 
 
-# What must be the same in both languages.
-
-_SAME = {
-    "formula": re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL),
-    "code": re.compile(r"`[^`]+`"),
-    "address": re.compile(r"\]\(([^)]*)\)"),
-    "reference": re.compile(r"\{[a-z:]+\}"),
-    "placeholder": re.compile(r"\{(\d+|[A-Za-z])\}"),
-    "tag": re.compile(r"</?[a-z][^>]*>"),
-    "number": re.compile(r"\d+(?:[.,]\d+)*"),
-}
+def texts(catalogue: Path) -> dict[str, str]:
+    """What a gettext file translates."""
+    with catalogue.open("rb") as file:
+        return {message.id: message.string for message in read_po(file) if message.string and not message.fuzzy}
 
 
-def _without_words(formula: re.Match) -> str:
-    return _WORDS_OF_FORMULA.sub(r"\1}", formula[0])
-
-
-def differences(english: str, other: str) -> Iterator[str]:
-    """What one of two texts has and the other has not, of all that no language changes."""
-    english, other = (_DISPLAYED.sub(_without_words, text) for text in (english, other))
-    for kind, pattern in _SAME.items():
-        one, two = (sorted(" ".join(m.split()) for m in pattern.findall(text)) for text in (english, other))
-        if one != two:
-            yield f"{kind}: {sorted(set(one) ^ set(two)) or one} in only one of the two"
-        english, other = (pattern.sub(" ", text) for text in (english, other))
+def editions(root: Path = Path()) -> list[Edition]:
+    """The languages that the book has besides English."""
+    return [Edition(path.parent) for path in sorted(root.glob("book/locale/*/edition.toml"))]

@@ -1,24 +1,17 @@
-"""What the explorables of a page write while a reader uses them, for the catalogues of other languages.
+"""What the explorables of a page write while a reader uses them, and what that is in another language.
 
-`python -m bookbuilder.spoken` goes through the built pages of the main line with a browser and adds what it reads to
-every language's catalogue `explorables` what its phrases cannot say. How a text becomes its translation is in
-`static/words.js`, which the pages load.
+How a text becomes its translation is in `static/words.js`, which the pages load.
 """
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bookbuilder.browser import find_browser, running
+import bookbuilder
 from bookbuilder.explorables import run_module
-from bookbuilder.locale import editions, write_catalogue
-from bookbuilder.pages import main_line
-from bookbuilder.translation import EXPLORABLES, without_numbers
 
-_SITE = Path("_build", "html")
-_SCRIPT = Path(__file__).parent / "static" / "words.js"
+_SCRIPT = Path(bookbuilder.__file__).parent / "static" / "words.js"
 _QUIET = 400
 """Milliseconds until an explorable has written its result for a screen reader."""
 _USED = """async (widget, [most, quiet, last]) => {
@@ -96,25 +89,3 @@ def of_page(page: Any, most: int | None = None, quiet: int = _QUIET) -> set[str]
         page.wait_for_function("(widget) => widget.dataset.ready", arg=widget)
         found |= set(widget.evaluate(_USED, [most, quiet, _QUIET]))
     return found
-
-
-def main() -> int:
-    """Add what the explorables write to the catalogues."""
-    found: set[str] = set()
-    with running(find_browser()) as browser:
-        page = browser.new_page()
-        for name in main_line():
-            page.goto((_SITE / f"{name}.html").resolve().as_uri())
-            found |= of_page(page)
-    texts = sorted(found)
-    for edition in editions():
-        table = edition.texts(EXPLORABLES)
-        left = [text for text, other in zip(texts, said(table, texts), strict=True) if edition.english(other or text)]
-        known = {message.id: "" for message in edition.catalogue(EXPLORABLES) if message.id}
-        write_catalogue(edition, EXPLORABLES, known | {without_numbers(text)[0]: text for text in left})
-        print(f"{edition.folder.name}: {len(left)} of {len(texts)} texts are left to translate.")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
