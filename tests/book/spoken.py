@@ -69,11 +69,7 @@ process.stdout.write(JSON.stringify(texts.map(run(document, MutationObserver, ta
 
 
 def said(table: Mapping[str, str], texts: Sequence[str]) -> list[str | None]:
-    """What each text is by a catalogue, or None; parts of it that nobody has translated stay as they are.
-
-    A key has {0}, {1} and so on for numbers, {a}, {b} for words that are translated in turn, and {A}, {B} for words
-    that stay. A text that no key fits is said sentence by sentence, then part by part.
-    """
+    """What each text is by a catalogue, or None; parts of it that nobody has translated stay as they are."""
     question = {"script": _SCRIPT.read_text("utf-8"), "table": table, "texts": texts}
     return json.loads(run_module(_SAY, question))
 

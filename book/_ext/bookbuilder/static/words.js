@@ -1,5 +1,5 @@
-// The words that explorables write while a reader uses them, in the language of the page. TABLE has them; bookbuilder.spoken
-// says what its keys are.
+// The words that explorables write while a reader uses them, in the language of the page. A key of TABLE has {0}, {1} and so on for
+// numbers, {a}, {b} for words that are said in turn, and {A}, {B} for words that stay. A text that no key fits is said part by part.
 const sayFrom = (table) => {
   const WORD = /[A-Za-z]{2}/, NUMBER = /(?<![\w\-.{])[-+\u2212]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)/g, PLACE = /\{(\d+|[A-Za-z])\}/;
   const SENTENCES = /(?<=[.?!]) (?![^“]*”)/, SPLITS = [[/; (?![^“]*”)/, "；"], [/: (?![^“]*”)/, "："]], ENDS = { ".": "。", "?": "？", "!": "！" };
