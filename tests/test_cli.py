@@ -11,7 +11,6 @@ import sys
 import warnings
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pandas as pd
@@ -38,90 +37,28 @@ from explainer_lab.language_models import LanguageModels
 from explainer_lab.reversal import Reversal
 
 
-@pytest.fixture
-def fetched(monkeypatch, tmp_path):
-    """Records what would be fetched; everything is then missing but the reviews."""
+def test_fetch_passes_its_options_on_and_lists_what_is_there(monkeypatch, capsys, tmp_path):
     calls = []
-    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
-    monkeypatch.setattr(assets, "fetch", lambda names, *, offline: calls.append((names, offline, assets.cache_dir())))
-    monkeypatch.setattr(assets, "missing", lambda names: [a for a in assets.ASSETS if a.name != "reviews"])
-    return calls
-
-
-def test_fetch_prints_a_row_for_each_asset(fetched, capsys, tmp_path):
-    assert commands.main(["fetch"]) == 0
-    assert fetched == [(None, False, tmp_path)]
-    header, *rows = capsys.readouterr().out.splitlines()
-    assert header.split() == ["name", "what", "download", "licence", "state"]
-    assert [row.split()[0] for row in rows] == ["SmolLM2-135M-Instruct", "reviews", "news"]
-    assert [row.split()[-1] for row in rows] == ["missing", "ready", "missing"]
-    assert "Apache-2.0" in rows[0] and "92.9 MB" in rows[0]
-
-
-def test_fetch_passes_its_options_on(fetched, tmp_path):
-    assert commands.main(["fetch", "--offline", "--cache", str(tmp_path / "a b"), "news", "reviews"]) == 0
-    assert fetched == [(["news", "reviews"], True, tmp_path / "a b")]
-
-
-def test_what_only_training_needs_is_shown_when_it_is_asked_for(fetched, capsys):
-    assert commands.main(["fetch", "documentation"]) == 0
-    assert fetched[0][0] == ["documentation"]
-    assert capsys.readouterr().out.splitlines()[-1].split()[::4][0] == "documentation"
-
-
-def test_verify_reads_what_was_fetched(fetched, monkeypatch):
-    verified = []
-    monkeypatch.setattr(assets, "require_intact", verified.append)
-    commands.main(["fetch", "reviews"])
-    assert verified == []
-    commands.main(["fetch", "--verify", "reviews"])
-    assert verified == [["reviews"]]
+    monkeypatch.setattr(assets, "fetch", lambda names, *, offline: calls.append((names, offline)) or {"news": tmp_path})
+    assert commands.main(["fetch", "--offline", "news"]) == commands.main(["fetch"]) == 0
+    assert calls == [(["news"], True), (None, False)]
+    header, row, *_ = capsys.readouterr().out.splitlines()
+    assert header.split() == ["name", "what", "download", "licence"]
+    assert row.split()[0] == "news" and "3.0 MB  MIT" in row
 
 
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
         (DownloadError("no network"), 1, "explainer: no network\n"),
-        (OSError(errno.ENOSPC, "full"), 1, "explainer: [Errno 28] full; free some space and run again to go on.\n"),
-        (OSError(36, "long", "x"), 1, "explainer: [Errno 36] long: 'x'; give another path, or mend what is there.\n"),
-        (PermissionError(13, "no"), 1, "explainer: [Errno 13] no; allow it (chmod u+rX), or ask whose it is.\n"),
+        (OSError(errno.ENOSPC, "No space left on device"), 1, "explainer: [Errno 28] No space left on device\n"),
         (KeyboardInterrupt(), 130, "explainer: interrupted; run again to resume\n"),
     ],
 )
-@pytest.mark.usefixtures("fetched")
 def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, line):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr(assets, "fetch", fail)
+    monkeypatch.setattr(assets, "fetch", Mock(side_effect=error))
     assert commands.main(["fetch"]) == code
-    captured = capsys.readouterr()
-    assert captured.err == line
-    assert captured.out.count("\n") == 4
-
-
-@pytest.mark.parametrize(
-    ("main", "options", "message"),
-    [
-        (commands.main, "look --tasks past --model {}", "neither a directory nor"),
-        (commands.main, "look --task-file {}", "cannot read the task file"),
-        (commands.main, "verdict --output {}", "cannot be written to"),
-        (commands.main, "fetch --cache {}", "names no home directory"),
-        (cli.main, "recall --list --results {}", "cannot be written to"),
-        (cli.main, "language-models --list --corpus {}", "'~no-such-user/x' is no file or directory here"),
-    ],
-)
-def test_the_home_of_nobody_is_named(monkeypatch, tmp_path, capsys, main, options, message):  # noqa: PLR0917
-    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    assert main(options.format("~no-such-user/x").split()) == 1
-    assert re.search(rf"explainer: (.|\n)*{message}", capsys.readouterr().err)
-
-
-def test_offline_without_assets_fails(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
-    assert commands.main(["fetch", "--offline"]) == 1
-    assert "explainer fetch SmolLM2-135M-Instruct reviews news" in capsys.readouterr().err
+    assert capsys.readouterr() == ("", line)
 
 
 @pytest.mark.parametrize("arguments", [[], ["fetsh"], ["fetch", "--nope"]])
@@ -132,54 +69,12 @@ def test_wrong_usage(arguments, capsys):
     assert "usage: explainer" in capsys.readouterr().err
 
 
-def run_explainer(code, **options):
-    """Runs Python in which `explainer web-model` prints what the code does."""
-    begin = "import sys; from explainer import commands as cli; cli._web_model = lambda _: print("
-    command = [sys.executable, "-c", f"{begin}{code}) or 0; sys.exit(cli.main(['web-model']))"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-
-
-def test_a_process_without_output_ends_well(monkeypatch):
-    monkeypatch.setattr(commands, "_web_model", lambda _: 0)
-    monkeypatch.setattr(sys, "stdout", None)
-    assert commands.main(["web-model"]) == 0
-
-
-@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])
-def test_output_in_another_encoding_is_whole(errors):
-    environment = os.environ | {"PYTHONIOENCODING": f"cp1252:{errors}", "PYTHONUTF8": "0"}
-    out, err = run_explainer("'π ± é'", env=environment).communicate()
-    assert (out.strip(), err) == ("? ± é".encode("cp1252"), b"")
-
-
-@pytest.mark.parametrize("lines", ["'line'", "'line\\n' * 10**6"])
-def test_a_closed_pipe_is_silent(lines):
-    process = run_explainer(f"(sys.stdin.read(), {lines})[1]", stdin=subprocess.PIPE)
-    process.stdout.close()
-    process.stdin.close()  # not before, or the output of a fast process would still have its reader
-    assert (process.stderr.read(), process.wait()) == (b"", 141)
-
-
-def test_a_pipe_that_windows_calls_an_invalid_argument_is_closed(monkeypatch, tmp_path):
-    error = Mock(side_effect=OSError(errno.EINVAL, os.strerror(errno.EINVAL)))
-    monkeypatch.setattr(commands, "_web_model", lambda _: 0)
-    with (tmp_path / "out").open("w") as out:
-        monkeypatch.setattr(sys, "stdout", SimpleNamespace(write=out.write, flush=error, fileno=out.fileno))
-        with pytest.raises(OSError, match="Invalid argument"):
-            commands.main(["web-model"])
-        monkeypatch.setattr(sys, "platform", "win32")
-        with pytest.raises(SystemExit) as stopped:
-            commands.main(["web-model"])
-    assert stopped.value.code == 141
-
-
-def test_another_broken_pipe_is_not_silent(monkeypatch):
-    def broken(_):
-        raise BrokenPipeError("of a worker")
-
-    monkeypatch.setattr(commands, "_web_model", broken)
-    with pytest.raises(BrokenPipeError, match="of a worker"):
-        commands.main(["web-model"])
+def test_output_in_another_encoding_is_whole():
+    code = "import sys; from explainer import commands as cli; cli._web_model = lambda _: print('π ± é') or 0"
+    environment = os.environ | {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-c", f"{code}; sys.exit(cli.main(['web-model']))"]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == ("? ± é".encode("cp1252"), b"")
 
 
 def test_version(capsys):
@@ -580,7 +475,7 @@ def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatc
 @pytest.mark.parametrize(
     ("error", "line"),
     [
-        (IndexError("beyond"), r"tiny: IndexError: beyond \(test_cli.py, line \d+\); please report this with \S+txt\."),
+        (IndexError("beyond"), "tiny: IndexError: beyond"),
         (CheckpointError("tiny: no token"), "tiny: no token"),
     ],
 )

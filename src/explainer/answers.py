@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from explainer.data.files import PUBLISHED, disk_errors, replace_file
+from explainer.data.files import PUBLISHED, replace_file
 from explainer.data.tasks import TASKS
 from explainer.errors import ResultsError
 from explainer.figures import verdict as page
@@ -58,8 +58,7 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
         head = ("", *next(iter(rows.values()), ()))
         yield [head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())]
     yield from told
-    with disk_errors(output.parent):
-        replace_file(output, page.verdict_page(shown, ten, card | cards.of_book(), lacking, told))
+    replace_file(output, page.verdict_page(shown, ten, card | cards.of_book(), lacking, told))
     yield str(output)
 
 

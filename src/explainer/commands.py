@@ -1,20 +1,17 @@
 """The command `explainer`: assets, models and what they say; and what it has in common with that of the laboratory."""
 
 import argparse
-import errno
 import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from explainer import __version__
-from explainer.data.files import PERMIT, home_expanded, limit_advice
 from explainer.errors import ExplainerError
 
 SELECTION_SEEDS = (100, 101, 102, 103, 104)
@@ -28,69 +25,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] | None) -> int:
     """Run a command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
-    if getattr(sys.stdout, "errors", None) in ("strict", "surrogateescape") and hasattr(sys.stdout, "reconfigure"):
+    if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # else a sign that the terminal lacks ends what was computed
+    warnings.formatwarning = one_line
     try:
-        with _silent_where_nobody_reads():
-            options = parser().parse_args(arguments)
-            with _warnings_of_one_line():
-                return options.run(options)
-    except ExplainerError as error:
+        options = parser().parse_args(arguments)
+        return options.run(options)
+    except (ExplainerError, OSError) as error:  # such as a full disk
         print(f"explainer: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        no_path = error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-        limit = limit_advice(error)
-        if not (full or no_path or limit or isinstance(error, PermissionError)):
-            raise
-        remedy = limit or (
-            "free some space and run again to go on" if full else "give another path, or mend what is there"
-        )
-        print(f"explainer: {error}; {PERMIT if isinstance(error, PermissionError) else remedy}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
         return 130
 
 
-@contextmanager
-def _silent_where_nobody_reads() -> Iterator[None]:
-    """End as other programs do whose output is a pipe that was closed, as by `head`."""
-    try:
-        try:
-            yield
-        finally:
-            if sys.stdout:  # a process may have none
-                sys.stdout.flush()
-    except OSError as error:
-        if not _is_closed_pipe(error):
-            raise
-        try:
-            print(flush=True)  # it may have been the pipe of a worker
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-            sys.exit(141)  # 128 + SIGPIPE, which Windows does not have
-        raise
-
-
-def _is_closed_pipe(error: OSError) -> bool:
-    """Whether nobody reads a pipe, which Windows calls an invalid argument."""
-    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)
-
-
-@contextmanager
-def _warnings_of_one_line() -> Iterator[None]:
-    """What a warning says, without the line of code that gave it."""
-    shown, warnings.formatwarning = warnings.formatwarning, one_line
-    try:
-        yield
-    finally:
-        warnings.formatwarning = shown
-
-
 def one_line(message: Warning | str, *_: Any, **__: Any) -> str:
-    """A warning as it is shown."""
+    """What a warning says, without the line of code that gave it."""
     return f"explainer: {message}\n"
 
 
@@ -111,12 +61,10 @@ def _add_fetch(commands: argparse._SubParsersAction) -> None:
     fetch = commands.add_parser(
         "fetch",
         help="download the starter checkpoint and texts into the cache",
-        description="Download the starter assets that are missing and show the state of each.",
+        description="Download the starter assets that are missing, and list them.",
     )
     fetch.add_argument("names", nargs="*", metavar="NAME", help="assets to fetch (default: all that the book needs)")
     fetch.add_argument("--offline", action="store_true", help="do not use the network; say what is missing")
-    fetch.add_argument("--cache", metavar="DIR", help="keep the assets in DIR (default: $EXPLAINER_CACHE)")
-    fetch.add_argument("--verify", action="store_true", help="also read every unpacked file and check its digest")
     fetch.set_defaults(run=_fetch)
 
 
@@ -124,25 +72,11 @@ def _fetch(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
     from explainer.data import assets  # noqa: PLC0415
 
-    if options.cache:
-        os.environ["EXPLAINER_CACHE"] = options.cache
-    names = options.names or None
-    shown = [*assets.ASSETS, *(asset for asset in assets.ON_REQUEST if asset.name in options.names)]
-    states = dict.fromkeys((asset.name for asset in shown), "ready")
-    try:
-        assets.fetch(names, offline=options.offline)
-        if options.verify:
-            assets.require_intact(names)
-    finally:
-        states |= dict.fromkeys((asset.name for asset in assets.missing(states)), "missing")
-        _print_assets(shown, states)
+    found = assets.fetch(options.names or None, offline=options.offline)
+    shown = [asset for asset in (*assets.ASSETS, *assets.ON_REQUEST) if asset.name in found]
+    rows = [(asset.name, asset.note, f"{asset.size / 1e6:.1f} MB", asset.licence) for asset in shown]
+    print_table([("name", "what", "download", "licence"), *rows])
     return 0
-
-
-def _print_assets(table: Sequence, states: dict[str, str]) -> None:
-    rows = [("name", "what", "download", "licence", "state")]
-    rows += [(a.name, a.note, f"{a.size / 1e6:.1f} MB", a.licence, states[a.name]) for a in table]
-    print_table(rows)
 
 
 def _add_web_model(commands: argparse._SubParsersAction) -> None:
@@ -238,7 +172,7 @@ def _look(options: argparse.Namespace) -> int:
         except ExplainerError as error:
             failed.append(f"{model}: {str(error).removeprefix(f'{model}: ')}")
         except Exception as error:  # as in an experiment, it ends its own model only
-            failed.append(f"{model}: {memory.report_unexpected(error)}")
+            failed.append(f"{model}: {type(error).__name__}: {error}")
     head = ("model", "task", "k", "queries", "one label", "zero-shot", "in context", "difference", "learns in context")
     print_table([head, *rows])
     if failed:
@@ -336,7 +270,7 @@ def _add_verdict(commands: argparse._SubParsersAction) -> None:
 def _verdict(options: argparse.Namespace) -> int:
     from explainer import answers  # noqa: PLC0415
 
-    return _print_lines(answers.verdict(_results(options), home_expanded(options.output)))
+    return _print_lines(answers.verdict(_results(options), Path(options.output).expanduser()))
 
 
 def _add_scorecard(commands: argparse._SubParsersAction) -> None:
@@ -358,7 +292,7 @@ def _scorecard(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> Path:
     from explainer.data.files import published_directory  # noqa: PLC0415
 
-    return Path(os.path.expanduser(options.results or published_directory()))
+    return Path(options.results or published_directory()).expanduser()
 
 
 def _print_lines(lines: Iterable[str | Sequence[Sequence[str]]]) -> int:

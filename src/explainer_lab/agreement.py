@@ -349,7 +349,7 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
         stream = _every_change(checkpoint, setting, queries, given, trained)
         found = list(tqdm(stream, desc="changes", unit="change", leave=False, disable=not progress))
-        labels = tasks.example_labels(data.task, queries.examples)
+        labels = data.task.labels_of(queries.examples)
         tables = _tables(setting, zsl, found, labels)
         own = trained["own", setting.lr][setting.epochs]
         if setting.n_directions and own.diverged_at is None:

@@ -345,4 +345,4 @@ class CausalTests(OnCheckpoint[CausalTestsSetting]):
     def _both(self, name: str) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another."""
         own = self._load_data(name)
-        return own, self._load_data(tasks.contrast_task(own.task))
+        return own, self._load_data(tasks.unrelated_task(own.task, short=True))

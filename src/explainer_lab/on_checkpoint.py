@@ -37,11 +37,11 @@ _ROUNDED = "capitals"
 
 def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float, split: str = "all") -> float:
     """What the most frequent label of a split would get of queries from it; `zero_shot` where answers are free."""
-    labels = tasks.example_labels(data.task, queries)
+    labels = data.task.labels_of(queries)
     if labels is None:
         return zero_shot
     pool = [example for example in data.test if in_split(example, split)]
-    return labels.count(statistics.mode(tasks.example_labels(data.task, pool) or labels)) / len(labels)
+    return labels.count(statistics.mode(data.task.labels_of(pool) or labels)) / len(labels)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from torch import Generator, Tensor
 from torch.nn.functional import normalize
 
-from explainer.data.tasks import Example, Task, TaskData, example_labels
+from explainer.data.tasks import Example, Task, TaskData
 
 WORDS = 128
 DIMENSION = 2
@@ -65,7 +65,7 @@ def points_and_signs(examples: Sequence[Example]) -> tuple[Float[Tensor, "n d"],
     """The points x of the words and their answers y as -1 and 1, float64."""
     index = [int(example.fields["word"][1:]) for example in examples]
     return points_of_words()[index].double(), torch.tensor(
-        [2.0 * y - 1 for y in example_labels(TASK, examples) or ()]
+        [2.0 * y - 1 for y in TASK.labels_of(examples) or ()]
     ).double()
 
 

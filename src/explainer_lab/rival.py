@@ -365,7 +365,7 @@ class Rival(OnCheckpoint[RivalSetting]):
             own, other = (new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
             return own, other
         own = self._load_data(setting.task)
-        return own, self._load_data(tasks.contrast_task(own.task))
+        return own, self._load_data(tasks.unrelated_task(own.task, short=True))
 
 
 def _random_of_the_same_layers(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:

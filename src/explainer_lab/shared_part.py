@@ -94,7 +94,7 @@ Load = Callable[[str], TaskData]
 class SharedPartSetting(on_checkpoint.FineTuningSetting):
     """The demonstrations and queries that a seed draws for each of some tasks, given as "capitals/plurals".
 
-    The other tasks of the setting stand for another task; beside a single one that is `tasks.contrast_task`.
+    The other tasks of the setting stand for another task; beside a single one that is `tasks.unrelated_task`.
     FT takes its passes over k demonstrations. With `layer_causal_lr` above 0 it is layer-causal descent at that rate;
     with `as_long` 1 its update is brought to the length of that of FT. With `lessons` "few" trainings are on own and
     other demonstrations only, and with "own" on own ones, enough to choose a rate, and nothing is put in or taken out.
@@ -201,7 +201,7 @@ def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: 
 
 def _others(setting: SharedPartSetting, task: Task) -> list[str]:
     """The names of the tasks that stand for another one."""
-    return [name for name in setting.names if name != task.name] or [tasks.contrast_task(task)]
+    return [name for name in setting.names if name != task.name] or [tasks.unrelated_task(task, short=True)]
 
 
 def _train(

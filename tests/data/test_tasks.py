@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import replace
 from importlib import resources
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.data import assets, tasks
-from explainer.data.tasks import TASKS, Example, Hub, Task
+from explainer.data.tasks import TASKS, Example, Task
 from explainer.errors import TaskError
 from explainer.models import scoring
 
@@ -40,10 +41,10 @@ def rows(tmp_path):
 @pytest.fixture
 def starter_assets(monkeypatch):
     """Small stand-ins for the downloaded assets: 3,000 sorted reviews, 600 articles."""
-    reviews = [assets.Review(f"review\nnumber {i}", round(-4 + 8 * i / 2999, 3)) for i in range(3000)]
+    reviews = [(f"review\nnumber {i}", round(-4 + 8 * i / 2999, 3)) for i in range(3000)]
     topics = ("business", "entertainment", "politics", "sports", "tech")
     article = "Title {i}\n\nBody {i} begins. It goes on.\n\nMore."
-    news = [assets.NewsItem(article.format(i=i), topics[i // 120]) for i in range(600)]
+    news = [(article.format(i=i), topics[i // 120]) for i in range(600)]
     monkeypatch.setattr(assets, "reviews", lambda: [*reviews, reviews[0]])
     monkeypatch.setattr(assets, "news", lambda: news)
 
@@ -64,7 +65,7 @@ def test_every_task_says_where_it_comes_from_and_what_ends_a_demonstration():
         released = name.removesuffix("-paper") in PAPER_TASKS
         assert task.separator == (tasks.DOCUMENT_SEPARATOR if released else "\n")
         assert (task.hub is not None) == released, "starter tasks need no hub"
-        assert not released or re.fullmatch(r"[\w-]+/[\w-]+ [0-9a-f]{40}", f"{task.hub.id} {task.hub.revision}")
+        assert not released or re.fullmatch(r"[\w-]+/[\w-]+ [0-9a-f]{40}", f"{task.hub['id']} {task.hub['revision']}")
     assert tuple(task.name for task in TASKS.values() if task.template == "{word} ->") == tuple(PAIRS)
 
 
@@ -97,24 +98,16 @@ def test_templates_and_label_words(name, fields, prompt, labels):
     assert (task.labels, task.fields) == (labels, tuple(fields))
 
 
-@pytest.mark.parametrize(
-    ("template", "rest", "message"),
-    [
-        ("Text:", {}, r"no \{field\}"),
-        ("{text} {label}", {}, "shows the answer; take it out"),
-        ("{text", {}, "is not one .*write {{ for a brace"),
-        ("{text} }", {}, "is not one"),
-        *((template, {}, "not the plain name of a column") for template in ("{}", "{0}", "{text.__class__}")),
-        *((template, {}, "not the plain name of a column") for template in ("{text[0]}", "{text!r}", "{text:>9}")),
-        ("{text} Label: ", {}, "ends with a space; remove it"),
-        *(("{text}", {"labels": labels}, "two different words") for labels in ((), ("a",), ("a", "a", "b"))),
-        *(("{t}", {"labels": labels}, "without white space") for labels in (("", "a"), (" a", "b"), ("a\n", "b"))),
-        *(("{t}", {"splits": splits}, "give two, for demonstr") for splits in (("train",), ("a", "b", "c"))),
-    ],
-)
-def test_tasks_that_cannot_be_asked_are_refused(template, rest, message):
-    with pytest.raises(TaskError, match=f"task 't': .*{message}"):
-        Task("t", template, **({"labels": None} | rest))
+@pytest.mark.parametrize("template", ["Text:", "{text} {label}", "{text} Label: "])
+def test_templates_that_ask_nothing_or_tell_the_answer_are_refused(template):
+    with pytest.raises(TaskError, match=r"task 't': the template .* must show a column, like \{text\}"):
+        Task("t", template)
+
+
+@pytest.mark.parametrize("labels", [(), ("a",), ("a", "a", "b"), ("", "a"), (" a", "b"), ("a\n", "b"), "ab"])
+def test_labels_that_cannot_be_told_apart_are_refused(labels):
+    with pytest.raises(TaskError, match=r"task 't': the labels .* at least two different words, without white space"):
+        Task("t", "{text}", labels)
 
 
 # --- a user's file -----------------------------------------------------------------------------------------------
@@ -138,7 +131,7 @@ def test_a_file_describes_tasks(tmp_path):
     path = tmp_path / "tasks.toml"
     path.write_text(FULL, encoding="utf-8-sig", newline="\r\n")
     tone = {"separator": tasks.DOCUMENT_SEPARATOR, "answer_column": "tone", "folder": "tones"}
-    tone |= {"hub": Hub("me/tone", "abc"), "splits": ("train", "dev")}
+    tone |= {"hub": {"id": "me/tone", "revision": "abc"}, "splits": ("train", "dev")}
     assert tasks.read_file(path) == [
         Task("tone", "Message: {text}\nTone:", ("rude", "polite"), **tone),
         Task("sums-1", "{question} =", None),
@@ -148,47 +141,34 @@ def test_a_file_describes_tasks(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[tone]\na", r"is not TOML \(.*; mend it there"),
-        ("a = " + "[" * 9999, "is not TOML"),
-        ("", r"describes no task; add a table, like \[tone\]"),
-        ("template = '{text}'", "'template' is not a table; put it below"),
-        ("['a/b']\ntemplate = '{text}'", r"\[a/b\]: use letters without accents, digits, - and _"),
-        ("[reviews]\ntemplate = '{text}'", r"\[reviews\]: there is a task 'reviews' already; choose another name"),
-        ("[a]\nlabels = ['x', 'y']", r"\[a\]: template is missing; add it"),
-        ("[a]\ntemplate = 3", r"\[a\]: template = 3 must be a text"),
-        ("[a]\ntemplate = '{x}'\nlabels = 'x y'", r"\[a\]: labels = 'x y' must be a list of texts"),
-        ("[a]\ntemplate = '{x}'\nlabels = ['x', 1]", "must be a list of texts"),
-        ("[a]\ntemplate = '{x}'\nlabels = ['x', 'x']", "tasks.toml, task 'a': .*two different words"),
-        ("[a]\ntemplate = '{x}'\nlabel = ['x', 'y']", r"\[a\]: there is no key 'label'; known keys: template, labels"),
-        ("[a]\ntemplate = '{x}'\nhub = 'me/x'", r"hub = 'me/x' must be a table"),
-        ("[a]\ntemplate = '{x}'\nhub = {id = 'me/x'}", r"\[a.hub\]: revision is missing"),
-        ("[a]\ntemplate = '{x}'\nhub = {name = 'me/x'}", r"\[a.hub\]: there is no key 'name'; known keys: id, rev"),
+        ("[tone]\na", r"cannot read the task file .*tasks.toml: Expected"),
+        ("[a]\ntemplate = '\xfc {x}'", "cannot read the task file .*utf-8"),
+        ("[reviews]\ntemplate = '{text}'", r"\[reviews\]: .* another name"),
+        ("['a/b']\ntemplate = '{text}'", r"\[a/b\]: .* without a slash"),
+        ("template = '{text}'", r"\[template\] describes no task"),
+        ("[a]\nlabels = ['x', 'y']", r"\[a\] describes no task: .*'template'"),
+        ("[a]\ntemplate = 3", r"\[a\] describes no task"),
+        ("[a]\ntemplate = '{x'", r"\[a\] describes no task: expected '}'"),
+        ("[a]\ntemplate = '{x}'\nlabels = ['x', 1]", r"\[a\] describes no task"),
+        ("[a]\ntemplate = '{x}'\nlabels = 'xy'", "task 'a': the labels xy must be"),
+        ("[a]\ntemplate = '{x}'\nlabel = ['x', 'y']", r"\[a\] describes no task: .* 'label'"),
     ],
 )
-def test_a_bad_file_is_reported_with_table_and_key(tmp_path, text, message):
+def test_a_bad_file_is_reported_with_its_table(tmp_path, text, message):
     path = tmp_path / "tasks.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(TaskError, match=message) as caught:
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(TaskError, match=message):
         tasks.read_file(path)
-    assert str(path) in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read(tmp_path):
-    for path in (tmp_path / "none.toml", tmp_path):
-        with pytest.raises(TaskError, match=rf"cannot read the task file {re.escape(str(path))} .*give the path"):
-            tasks.read_file(path)
-    (tmp_path / "latin.toml").write_bytes(b"[a]\ntemplate = '\xfc {x}'")
-    with pytest.raises(TaskError, match="is not TOML"):
-        tasks.read_file(tmp_path / "latin.toml")
+    with pytest.raises(TaskError, match=r"cannot read the task file .*none.toml: .*No such file"):
+        tasks.read_file(tmp_path / "none.toml")
 
 
 # --- another task ------------------------------------------------------------------------------------------------
 
 
 def test_beside_a_task_of_ones_own_stand_word_pairs_which_are_short():
-    assert tasks.contrast_task(TWO) == "capitals" and {tasks.contrast_task(task) for task in TASKS.values()} == {
-        tasks.unrelated_task(task) for task in TASKS.values()
-    }
+    assert tasks.unrelated_task(TWO, short=True) == "capitals"
+    assert all(tasks.unrelated_task(task, short=True) == tasks.unrelated_task(task) for task in TASKS.values())
 
 
 def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_answers():
@@ -203,50 +183,16 @@ def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_a
 
 # --- word pairs ------------------------------------------------------------------------------------------------
 
-ACCENTS = {"french": "àâçèéêëîïôùûü", "spanish": "áéíñóúü"}
-DAYS = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
-KINDS_WITH_NAMES = {"country", "city", "planet", "month", "day", "language"}
-
-
-def repeated(words):
-    return [word for word, count in Counter(words).items() if count > 1]
-
-
-def unlike(pattern, words):
-    return [word for word in words if not re.fullmatch(f"{pattern}( {pattern})*", word)]
-
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_word_pairs_are_many_ask_each_word_once_and_are_spelled_alike(name):
+def test_word_pairs_are_many_and_ask_each_word_once(name):
     pairs = [(example.fields["word"], example.answer) for example in tasks.load(name).train]
-    assert pairs == [tuple(pair) for pair in PAIRS[name]], "no white space around words"
+    assert pairs == [tuple(pair) for pair in PAIRS[name]], "no white space around words, accents composed"
     words, answers = zip(*pairs, strict=True)
-    assert len(pairs) >= (200 if name in STUDIED_PAIRS else 100)
-    assert repeated(words) == [] and not any(word == answer for word, answer in pairs)
-    assert name == "categories" or repeated(answers) == []
+    assert len(set(words)) == len(pairs) >= (200 if name in STUDIED_PAIRS else 100)
+    assert name == "categories" or len(set(answers)) == len(pairs)
     if name in STUDIED_PAIRS:
-        assert repeated(word for pair in pairs for word in pair) == [], "none is there in both directions"
-    accents = ACCENTS.get(name, "")
-    assert unlike("[\u4e00-\u9fff]+" if name == "chinese" else "[A-Za-z]+", words) == []
-    assert unlike(f"[A-Za-z{accents}]+", answers) == []
-    assert bool(accents) == any(not answer.isascii() for answer in answers)
-    names = name in ("capitals", "nationalities")
-    for word, answer in pairs:
-        named = names or word in DAYS or (name == "categories" and answer in KINDS_WITH_NAMES)
-        assert word == (word.title() if named else word.lower())
-        assert answer == (word.upper() if name == "uppercase" else answer.title() if names else answer.lower()), (
-            "lower case but for proper nouns"
-        )
-
-
-def test_categories_are_many_and_plurals_and_pasts_mix_regular_and_irregular():
-    words, categories = zip(*PAIRS["categories"], strict=True)
-    counts = Counter(categories)
-    assert len(counts) >= 12 and min(counts.values()) >= 3 and max(counts.values()) <= 0.1 * counts.total()
-    assert not set(counts) & set(words)
-    for name, endings in (("plurals", ("s",)), ("past", ("ed", "d"))):
-        regular = [answer in (word + ending for ending in endings) for word, answer in PAIRS[name]]
-        assert 15 <= sum(regular) <= len(regular) - 15
+        assert set(words).isdisjoint(answers), "none is there in both directions"
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------
@@ -264,23 +210,30 @@ def test_demonstrations_and_queries_of_a_pool_never_meet_and_more_of_them_begin_
 
 
 def test_test_rows_that_are_also_training_rows_are_not_queries(rows):
-    """However an accent is composed, and what is not seen; nor are those that the test rows repeat.
+    """However an accent is composed; nor are those that the test rows repeat.
 
     In other case, a text with the same answer is a copy, and with another answer it is not.
     """
     rows({"text": "shared \u00e9", "label": 0}, {"text": "train only", "label": 1}, splits=("train",))
     once = {"text": "test only", "label": 1}
-    copies = [f"shared e\u0301{more}" for more in ("\u200b", " \u200b", "\u00ad", "\ufe0f")] + ["Shared \u00c9"]
+    copies = [{"text": text, "label": 0} for text in ("shared e\u0301", "shared  \u00e9 ", "Shared \u00c9")]
     others = [{"text": "TEST ONLY", "label": 1}, {"text": "Train only", "label": 0}]
-    directory = rows(*({"text": text, "label": 0} for text in copies), once, once, others[0], splits=("test",))
-    data = tasks.load(TWO, data_dir=directory)
+    data = tasks.load(TWO, data_dir=rows(*copies, once, once, others[0], splits=("test",)))
     assert [e.fields["text"].lower() for e in tasks.queries(data, 1, 0)] == ["test only"]
     apart = tasks.load(TWO, data_dir=rows(*others, splits=("test",)))
     assert {e.fields["text"] for e in tasks.queries(apart, 2, 0)} == {"TEST ONLY", "Train only"}
-    with pytest.raises(TaskError, match=r"'two': 2 queries asked for, 1 available; .* no training .*case and white"):
+    with pytest.raises(TaskError, match=r"'two': 2 queries asked for, 1 available; .* no training examples"):
         tasks.queries(data, 2, 0)
     with pytest.raises(TaskError, match="'two': 3 demonstrations asked for, 2 available"):
         tasks.demonstrations(data, 3, 0)
+
+
+def test_a_word_is_one_word_however_its_accents_are_composed(rows):
+    """In the context and among the queries, so that a right answer counts as right."""
+    free = replace(TWO, labels=None)
+    rows({"text": "milk", "label": "cafe\u0301"}, splits=("train",))
+    data = tasks.load(free, data_dir=rows({"text": "coffee", "label": "caf\u00e9"}, splits=("test",)))
+    assert data.train[0].answer == data.test[0].answer == "caf\u00e9"
 
 
 # --- starter text ----------------------------------------------------------------------------------------------
@@ -304,22 +257,11 @@ def test_five_class_reviews_are_equal_bins(starter_assets):
     assert [by_text[f"review number {i}"] for i in (0, 700, 1500, 2300, 2999)] == list(data.task.labels)
 
 
-def test_news_keeps_the_first_paragraph_below_the_title(starter_assets, monkeypatch):
+def test_news_keeps_the_first_paragraph_below_the_title(starter_assets):
     data = tasks.load("news")
     assert (len(data.train), len(data.test)) == (100, 500)
     example = next(e for e in data.test if e.fields["text"].startswith("Body 599 "))
     assert example == Example({"text": "Body 599 begins. It goes on."}, "Technology", 4)
-    monkeypatch.setattr(assets, "news", lambda: [assets.NewsItem("t\nx", "weather")])
-    with pytest.raises(TaskError, match=r"'news', starter asset row 0: label 'weather'.*0 \(Business\)"):
-        tasks.load("news")
-
-
-@given(st.text(alphabet="ab. \n", max_size=400))
-def test_opening_is_a_run_of_whole_words_of_one_paragraph(article):
-    opening = tasks._opening(article)
-    assert len(opening.split()) <= tasks._NEWS_WORDS
-    assert any(line.split()[: tasks._NEWS_WORDS] == opening.split() for line in article.split("\n"))
-    assert tasks._opening("Only a title") == "Only a title"
 
 
 # --- directory -------------------------------------------------------------------------------------------------
@@ -333,8 +275,6 @@ def test_directory_by_argument_and_by_environment(rows, monkeypatch):
     assert data.train[0] == data.test[0] == expected
     monkeypatch.setenv("EXPLAINER_DATA", str(directory))
     assert tasks.load("sst2-paper").train[0] == expected
-    monkeypatch.setenv("HOME", str(directory))
-    assert tasks.load(replace(tasks.TASKS["sst2"], folder="~/sst2"), data_dir="elsewhere").train[0] == expected
 
 
 def test_an_own_task_with_free_answers(rows):
@@ -346,20 +286,14 @@ def test_an_own_task_with_free_answers(rows):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"sentence": "x", "label": 0}, r"'two', train row 1: no column 'text', found 'sentence', 'label'; rename"),
+        ({"sentence": "x", "label": 0}, "'two', train row 1: no column 'text', found 'sentence', 'label'"),
         ({"text": "x"}, "train row 1: no column 'label', found 'text'"),
-        ({"text": "x", "label": 2}, r"train row 1: label 2 in column 'label' is not one of 0 \(no\), 1 \(yes\)"),
-        ({"text": "x", "label": None}, r"row 1: label None in column 'label' .*mend the row or the task's labels"),
-        *(({"text": "x", "label": label}, f"label {label!r}") for label in (-1, "yes", True, 1.0)),
-        ({"text": "x", "label": {"a": 10**99}}, r"label \{'a': 1000.*\.\.\. in"),
-        ('{"text": "x", "label": NaN}', "label nan"),
-        *(({"text": text, "label": 0}, "'text' holds .*, not a text; mend") for text in ("", " \n ", None, [""])),
-        ({"text": "\ud83d", "label": 0}, r"train row 1: column 'text' holds half of a surrogate pair in '\\ud83d'"),
-        *((line, r"train\.jsonl, line 2 is not JSON") for line in ('{"text": "raw \0 byte"}', "[" * 99999, "{broken")),
-        ('{"text": "x", "label": ' + "9" * 5000 + "}", "line 2 is not JSON"),
-        *((line, "line 2 is not a JSON object") for line in ('"text"', "null", "[1, 2]")),
+        *(({"text": "x", "label": label}, rf"column 'label' holds {label!r}, none of 0 \(no\), 1 \(yes\)")
+          for label in (2, -1, "yes", True, 1.0, None)),
+        *(({"text": text, "label": 0}, "'text' holds .*, which is no text") for text in (" \n ", None, [""], "\ud83d")),
+        *((line, r"train\.jsonl, line 2 is no JSON object") for line in ('{"text": "raw \0 byte"}', '"text"', "null")),
     ],
-)
+)  # fmt: skip
 def test_bad_rows_are_named(rows, line, message):
     with pytest.raises(TaskError, match=message):
         tasks.load(TWO, data_dir=rows({"text": "good", "label": 1}, line))
@@ -368,21 +302,18 @@ def test_bad_rows_are_named(rows, line, message):
 def test_empty_split_missing_file_and_wrong_encoding(rows, tmp_path):
     with pytest.raises(TaskError, match="split 'train' is empty"):
         tasks.load(TWO, data_dir=rows(""))
-    with pytest.raises(TaskError, match=r"'mr': cannot read .*mr/train\.jsonl.*EXPLAINER_DATA"):
+    with pytest.raises(TaskError, match=r"'mr': cannot read .*mr/train\.jsonl"):
         tasks.load("mr", data_dir=tmp_path)
     (tmp_path / "two" / "train.jsonl").write_bytes(b'{"text": "\xff", "label": 0}')
-    with pytest.raises(TaskError, match=r"'two': .*train\.jsonl is not UTF-8 .*; save it as UTF-8"):
+    with pytest.raises(TaskError, match=r"cannot read .*two/train\.jsonl .*utf-8"):
         tasks.load(TWO, data_dir=tmp_path)
-    with pytest.raises(TaskError, match=r"cannot read .*; put its rows there\.$"):  # a folder that no system allows
-        tasks.load(replace(TWO, folder="a\0b"), data_dir=tmp_path)
 
 
-@pytest.mark.parametrize(("encoding", "newline"), [("utf-8", "\n"), ("utf-8-sig", "\r\n"), ("utf-8-sig", "\n")])
-def test_files_from_windows_read_the_same(tmp_path, encoding, newline):
+def test_files_from_windows_read_the_same(tmp_path):
     (tmp_path / "two").mkdir()
     for split in TWO.splits:
         text = '{"text": "a\\r\\nb", "label": 0}\n\n{"text": "é", "label": 1}\n'
-        (tmp_path / "two" / f"{split}.jsonl").write_text(text, encoding=encoding, newline=newline)
+        (tmp_path / "two" / f"{split}.jsonl").write_text(text, encoding="utf-8-sig", newline="\r\n")
     expected = (Example({"text": "a b"}, "no", 0), Example({"text": "é"}, "yes", 1))
     assert tasks.load(TWO, data_dir=tmp_path).train == expected
 
@@ -402,53 +333,39 @@ def test_rows_that_a_pool_repeats_go_before_it_is_split(rows):
     pool = replace(TWO, splits=("all", "all"))
     data = tasks.load(pool, data_dir=rows(*once, *copies, splits=("all",)))
     assert data.train is data.test and [e.fields["text"] for e in data.train] == [row["text"] for row in once]
-    with pytest.raises(TaskError, match=r"'Text: a text 3 Label:' is answered 'yes' in row 3 and 'no' in row 9; rem"):
-        tasks.load(pool, data_dir=rows(*once, {"text": "a  text 3", "label": 0}, splits=("all",)))
 
 
-@pytest.mark.parametrize("split", TWO.splits)
-def test_a_split_that_answers_one_text_in_two_ways_is_named_and_read(rows, split):
+@pytest.mark.parametrize("splits", [("train", "test"), ("train", "train")])
+def test_a_text_that_is_answered_in_two_ways_is_named(rows, splits):
+    rows({"text": "c", "label": 0}, splits=("test",))
     once = [{"text": "caf\u00e9", "label": 0}, {"text": "b", "label": 1}]
-    rows(*once)
-    directory = rows(*once, {"text": "cafe\u0301", "label": 1}, {"text": "B", "label": 0}, splits=(split,))
-    message = rf"'two', {split}: .* 'no' in row 0 and 'yes' in row 2; remove .* are one\.$"
-    with pytest.warns(UserWarning, match=message) as warned:
-        data = tasks.load(TWO, data_dir=directory)
+    directory = rows(*once, {"text": "cafe\u0301", "label": 1}, {"text": "B", "label": 0}, splits=("train",))
+    with pytest.warns(
+        UserWarning, match=r"'two', train: 'Text: caf\u00e9 Label:' is answered 'no' and 'yes'"
+    ) as warned:
+        data = tasks.load(replace(TWO, splits=splits), data_dir=directory)
     assert warned[0].filename == __file__, "the line that loads"
-    assert sorted((len(data.train), len(data.test))) == [2, 4]
-
-
-def test_labels_that_no_row_has_are_named_as_where_they_begin_with_1(rows):
-    three = replace(TWO, labels=("a", "b", "c"))
-    with pytest.warns(UserWarning, match="no row has the label a; the first of the labels has number 0"):
-        tasks.load(three, data_dir=rows({"text": "x", "label": 1}, {"text": "y", "label": 2}))
+    assert len(data.train) == (3 if splits[0] == splits[1] else 4), "in a pool each text is once"
 
 
 # --- from the row to the tokens ----------------------------------------------------------------------------------
 
 
 HOSTILE = (
-    *("<s>struck</s> <pad>", "two\nlines\r\nand\u2028more", "<script>alert('&amp;')</script><br/>", "good 😀👩‍👩‍👧 🇫🇷"),
-    *("{text} {} {0!r} }{ %s", "a\0b", "سلام \u202eעולם\u202c !", "e\u0301 ﬀ ½ \u200b", "\ufeffa", "no\nLabel: yes"),
-    '\\n \\" \\u0041',
+    *("<s>struck</s> <pad>", "two\nlines\r\nand\u2028more", "<br/> &amp;", "good 😀👩‍👩‍👧 🇫🇷", "{text} {} {0!r} }{ %s"),
+    *("a\0b", "سلام \u202eעולם\u202c !", "e\u0301 ﬀ ½ \u200b", "\ufeffa", "no\nLabel: yes", '\\n \\" \\u0041'),
 )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_rows_are_tokenized_as_the_text_they_are(rows, checkpoint, text):
-    rows({"text": text, "label": 1}, {"text": "plain", "label": 0}, splits=("train",))
-    directory = rows({"text": f"{text} query", "label": 0}, {"text": text, "label": 0}, splits=("test",))
-    task = replace(TWO, template="{text}\nLabel:")
-    data = tasks.load(task, data_dir=directory)
-    shown, (query,) = tasks.demonstrations(data, 2, 0), tasks.queries(data, 1, 0)
-    clean = " ".join(text.split())
-    assert query.fields["text"] == f"{clean} query"
-
-    ids, ends = scoring.context_ids(checkpoint, task, shown)
-    context = "".join(f"{e.fields['text']}\nLabel: {e.answer}\n" for e in shown)
-    assert checkpoint.tokenizer.decode(ids[1:]) == context
-    assert clean in context and ends[-1] == len(ids)
-    assert not set(ids[1:]) & set(checkpoint.tokenizer.all_special_ids)
+    directory = rows({"text": text, "label": 1}, {"text": "plain", "label": 0})
+    data = tasks.load(replace(TWO, template="{text}\nLabel:"), data_dir=directory)
+    clean = unicodedata.normalize("NFC", " ".join(text.split()))
+    assert data.train[0].fields["text"] == clean
+    ids, ends = scoring.context_ids(checkpoint, data.task, data.train)
+    assert checkpoint.tokenizer.decode(ids[1:]) == f"{clean}\nLabel: yes\nplain\nLabel: no\n"
+    assert ends[-1] == len(ids) and not set(ids[1:]) & set(checkpoint.tokenizer.all_special_ids)
 
 
 # --- names and hub ---------------------------------------------------------------------------------------------
@@ -468,26 +385,19 @@ def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(datasets, "load_dataset", hub)
     assert tasks.load("cb").test[0].answer == "Neither"
-    cb, revision = ("aps/super_glue", "cb"), TASKS["cb"].hub.revision
+    cb, revision = ("aps/super_glue", "cb"), TASKS["cb"].hub["revision"]
     assert hub.call_args_list == [call(*cb, revision=revision, split=split) for split in ("train", "validation")]
 
 
 @pytest.mark.parametrize(
-    ("names", "labels", "wrong"),
+    ("names", "labels", "right"),
     [
-        (("negative", "positive"), ("Positive", "Negative"), "label 0 is 'Positive'.*has 'positive' for 1; give"),
-        (("neg", "pos"), ("Positive", "Negative"), "label 0 is 'Positive'.*order of the data set: neg, pos"),
-        (("World", "Sci/Tech", "Sport"), ("World", "Sport", "Technology"), "label 1 is 'Sport'.*has 'Sport' for 2"),
-        *((names, labels, None) for names, labels in (
-            (("neg", "pos"), ("Negative", "Positive")),
-            (("World", "Sports", "Business", "Sci/Tech"), WORLD),
-            (("entailment", "contradiction", "neutral"), ENTAILED),
-            (("not_equivalent", "equivalent"), ("no", "yes")),
-            (("very negative", "negative", "neutral", "positive", "very positive"), FIVE),
-        )),
+        (("negative", "positive"), ("Positive", "Negative"), False),
+        (("negative", "positive"), ("Negative", "Positive"), True),
+        (("not_equivalent", "equivalent"), ("no", "yes"), True),
     ],
-)  # fmt: skip
-def test_labels_have_the_order_of_the_data_set(monkeypatch, names, labels, wrong):
+)
+def test_labels_have_the_order_of_the_data_set(monkeypatch, names, labels, right):
     import datasets  # noqa: PLC0415
 
     columns = {"text": [f"text {i}" for i in range(len(names))], "label": list(range(len(names)))}
@@ -495,12 +405,12 @@ def test_labels_have_the_order_of_the_data_set(monkeypatch, names, labels, wrong
     found = datasets.Dataset.from_dict(columns, features)
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: found)
-    task = replace(TWO, labels=labels, hub=Hub("a/set", "main"), splits=("train", "train"))
-    if wrong:
-        with pytest.raises(TaskError, match=wrong):
-            tasks.load(task)
-    else:
+    task = replace(TWO, labels=labels, hub={"id": "a/set", "revision": "main"}, splits=("train", "train"))
+    if right:
         assert [example.answer for example in tasks.load(task).train] == list(labels)
+    else:
+        with pytest.raises(TaskError, match="in the order of the data set: negative, positive"):
+            tasks.load(task)
 
 
 def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):
@@ -509,8 +419,8 @@ def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    task = replace(TASKS["mr"], hub=Hub("explainer-test/no-data", "0" * 40))
-    with pytest.raises(TaskError, match=r"'explainer-test/no-data' .* could not be loaded .*EXPLAINER_DATA.*capitals"):
+    task = replace(TASKS["mr"], hub={"id": "explainer-test/no-data", "revision": "0" * 40})
+    with pytest.raises(TaskError, match=r"'explainer-test/no-data' .* could not be loaded .*EXPLAINER_DATA"):
         tasks.load(task)
     with pytest.raises(TaskError, match="'two' has no hub id; give data_dir"):
         tasks.load(TWO)
@@ -518,17 +428,14 @@ def test_no_network_and_no_source_say_what_to_do(monkeypatch, tmp_path):
 
 def test_named_examples_come_in_the_order_asked_and_unknown_words_are_named():
     capitals = tasks.load("capitals")
-    assert [example.answer for example in tasks.examples_of_words(capitals, "Japan", "France")] == ["Tokyo", "Paris"]
+    assert [example.answer for example in capitals.examples_of("Japan", "France")] == ["Tokyo", "Paris"]
     with pytest.raises(TaskError, match="Atlantis"):
-        tasks.examples_of_words(capitals, "Japan", "Atlantis")
+        capitals.examples_of("Japan", "Atlantis")
 
 
-def test_labels_are_those_of_the_examples_and_one_without_is_an_error():
+def test_labels_are_those_of_the_answers():
     examples = [tasks.Example({"text": "a"}, "yes", 1), tasks.Example({"text": "b"}, "no", 0)]
-    assert tasks.example_labels(TWO, examples) == [1, 0]
-    assert tasks.example_labels(replace(TWO, labels=None), examples) is None
-    with pytest.raises(TaskError, match="1 examples of task 'two' have no label"):
-        tasks.example_labels(TWO, [*examples, tasks.Example({"text": "c"}, "yes")])
+    assert TWO.labels_of(examples) == [1, 0] and replace(TWO, labels=None).labels_of(examples) is None
 
 
 def test_an_article_is_its_first_paragraph_of_at_most_forty_words():

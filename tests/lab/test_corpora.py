@@ -53,7 +53,7 @@ def test_manuals_are_the_documentation_of_all_packages(monkeypatch):
 
 
 def test_the_other_genre_is_every_tenth_article_in_the_tokens_of_the_corpus(monkeypatch, file):
-    monkeypatch.setattr(assets, "news", lambda: [assets.NewsItem(f"article {i}", "tech") for i in range(25)])
+    monkeypatch.setattr(assets, "news", lambda: [(f"article {i}", "tech") for i in range(25)])
     tokens = corpora.tokens(file, 300)
     other = corpora.other_genre(tokens)
     assert tokens.tokenizer.decode(other.tolist(), skip_special_tokens=True) == "article 0article 10article 20"

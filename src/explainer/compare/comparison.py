@@ -279,7 +279,7 @@ def _sizes(baseline: Baseline, setting: ComparisonSetting) -> dict[str, Any]:
 
 def _predictions(observed: Mapping[str, Observed], baseline: Baseline) -> tuple[dict[str, Any], dict[str, Any]]:
     """Of ZSL, ICL and FT: the scores over all queries, and what each query is answered."""
-    labels = tasks.example_labels(baseline.data.task, baseline.queries)
+    labels = baseline.data.task.labels_of(baseline.queries)
     queries = {"query": list(range(len(baseline.queries))), "query_id": list(map(query_id, baseline.queries))}
     queries |= {} if labels is None else {"label": labels}
     settings: dict[str, Any] = {}

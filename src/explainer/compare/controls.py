@@ -48,7 +48,7 @@ def _flipped(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     if labels is None:
         raise TaskError(f"task {data.task.name!r} has no labels to flip; shuffle its answers instead.")
     examples = tasks.demonstrations(data, k, seed)
-    following = [(y + 1) % len(labels) for y in tasks.example_labels(data.task, examples) or ()]
+    following = [(y + 1) % len(labels) for y in data.task.labels_of(examples) or ()]
     return data.task, [replace(d, answer=labels[y], label=y) for d, y in zip(examples, following, strict=True)]
 
 

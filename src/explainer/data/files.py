@@ -1,4 +1,4 @@
-"""Where published results are, how their numbers are written, how a file gets there whole; what is kept of an error."""
+"""Where published results are, how their numbers are written, and how a file or a folder gets there whole."""
 
 import errno
 import json
@@ -6,6 +6,7 @@ import math
 import os
 import tempfile
 import traceback
+import uuid
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,6 @@ _SIGNIFICANT_DIGITS = 4
 
 Tables = dict[str, dict[str, Any]]
 """A result: `settings` is one row, a value for each column; every other table has a list for each of its columns."""
-
 
 PERMIT = "allow it (chmod u+rX), or ask whose it is"
 """What to do about a file or a folder that may not be read."""
@@ -81,20 +81,40 @@ def _lines(value: Any, indent: str) -> str:
 
 
 def replace_file(path: Path, content: str | bytes) -> None:
-    """Write text or bytes to a temporary file of the same directory, then rename it."""
-    file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is renamed, and closed below
-        dir=path.parent, prefix=f".{path.name}.", suffix=".tmp", delete=False
-    )
+    """Write text or bytes whole or not at all: to a temporary file of the same directory, which is then renamed.
+
+    A link stays one, and its file is replaced; a device or a pipe, which has no whole, is written into.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
+    path = path.resolve()
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
-        with file:
-            file.write(content.encode() if isinstance(content, str) else content)
+        with part.open("wb") as file:
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(file.name, 0o644)  # temporary files are private
-        os.replace(file.name, path)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def fresh_folder(home: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `home` when the block has ended, whole or not at all."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
+        fresh = Path(work, "fresh")
+        fresh.mkdir()
+        yield fresh
+        if home.exists():
+            os.replace(home, Path(work, "stale"))
+        os.replace(fresh, home)
+
+
+# Until nobody asks for these: what the system says is shown as it is.
 
 
 def home_expanded(path: str | os.PathLike) -> Path:
@@ -126,19 +146,6 @@ def disk_errors(directory: Path) -> Iterator[None]:
             f"results cannot be written to {directory} ({error}); make it a directory that you can write, free some "
             "space, or choose another one."
         ) from error
-
-
-@contextmanager
-def fresh_folder(home: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `home` when the block has ended, whole or not at all."""
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=home.parent, prefix=f".{home.name}-", ignore_cleanup_errors=True) as work:
-        fresh = Path(work, "fresh")
-        fresh.mkdir()
-        yield fresh
-        if home.exists():
-            os.replace(home, Path(work, "stale"))
-        os.replace(fresh, home)
 
 
 def report_unexpected(error: Exception, advice: str | None = None) -> str:

@@ -4,14 +4,14 @@ import difflib
 import json
 import os
 import re
+import reprlib
 import string
 import tomllib
 import unicodedata
 import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,6 @@ from typing import Any
 import numpy as np
 
 from explainer.data import assets
-from explainer.data.files import PERMIT
-from explainer.data.package_index import proxy_hint
 from explainer.errors import TaskError
 
 DOCUMENT_SEPARATOR = "eos"
@@ -31,11 +29,6 @@ _NEUTRAL_BAND = 0.5
 
 _NEWS_WORDS = 40
 """At most so many words of a news article's first paragraph are kept; whole articles have about four hundred."""
-
-_SHOWN = 80  # characters of a bad value in a message
-
-_NOT_SEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
-"""Soft hyphens, spaces of no width, marks of direction, selectors of a glyph: what is not seen of a text."""
 
 
 @dataclass(frozen=True)
@@ -48,21 +41,13 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Hub:
-    """Where a data set lives on the Hugging Face hub: id, configuration and a pinned revision."""
-
-    id: str
-    revision: str
-    config: str | None = None
-
-
-@dataclass(frozen=True)
 class Task:
     """A task as in Dai et al. (2023), section 2.1: a template T(x) and a candidate answer set Y.
 
     `template` holds one `{field}` per text field and ends where the answer begins. `labels` are the answer words in
     label order, or None when the answer is free text. `separator` follows every demonstration: a string, or
-    `DOCUMENT_SEPARATOR`. `splits` names the files (and hub splits) that give demonstrations and queries.
+    `DOCUMENT_SEPARATOR`. `splits` names the files (and hub splits) that give demonstrations and queries. `hub` says
+    where a data set lives on the Hugging Face hub: `id`, a pinned `revision` and perhaps `config`.
 
     A user's own task is one more `Task`, written here or in a file for `read_file`, and given to `load` with a
     `data_dir` that holds `<folder>/<split>.jsonl`. Raises TaskError where a template or labels cannot be used.
@@ -70,55 +55,32 @@ class Task:
 
     name: str
     template: str
-    labels: tuple[str, ...] | None
+    labels: tuple[str, ...] | None = None
     separator: str = "\n"
     source: str = ""
     licence: str = ""
     answer_column: str = "label"
     folder: str | None = None
-    hub: Hub | None = None
+    hub: Mapping[str, str] | None = field(default=None, hash=False)
     splits: tuple[str, str] = ("train", "test")
 
     def __post_init__(self):
-        """Refuse a template that cannot be filled and label words that cannot be told apart."""
-        self._check_template()
-        if self.labels is not None:
-            self._require(
-                len(set(self.labels)) >= max(2, len(self.labels)),
-                f"the labels {self.labels} must be at least two different words.",
-            )
-            self._require(
-                all(word == word.strip() != "" for word in self.labels),
-                f"the labels {self.labels} must be words without white space around them; a space is put before each.",
-            )
-        self._require(len(self.splits) == 2, f"splits {self.splits}: give two, for demonstrations and for queries.")
-
-    def _check_template(self) -> None:
-        try:
-            pieces = list(string.Formatter().parse(self.template))
-        except ValueError as error:
+        """Refuse a template that asks nothing or tells the answer, and label words that cannot be told apart."""
+        if not self.fields or self.answer_column in self.fields or self.template.endswith(" "):
             raise TaskError(
-                f"task {self.name!r}: the template {self.template!r} is not one ({error}); write {{{{ for a brace."
-            ) from error
-        for _, field, form, conversion in pieces:
-            plain = field is None or (field and not field.isdigit() and not set(field) & set(".[") and not form)
-            self._require(
-                plain and not conversion,
-                f"the template {self.template!r} has {{{field}...}}, which is not the plain name of a column, "
-                "like {text}; write {{ and }} for braces.",
+                f"task {self.name!r}: the template {self.template!r} must show a column, like {{text}}, which is not "
+                "that of the answer, and end without a space: one is put before every answer."
             )
-        self._require(
-            self.answer_column not in self.fields, f"the template {self.template!r} shows the answer; take it out."
-        )
-        self._require(self.fields, f"the template {self.template!r} has no {{field}}; add one, like {{text}}.")
-        self._require(
-            not self.template.endswith(" "),
-            f"the template {self.template!r} ends with a space; remove it, one is put before every answer.",
-        )
-
-    def _require(self, condition: Any, message: str) -> None:
-        if not condition:
-            raise TaskError(f"task {self.name!r}: {message}")
+        words = self.labels
+        if words is not None and (
+            isinstance(words, str)
+            or len(set(words)) < max(2, len(words))
+            or any(word.strip() != word or not word for word in words)
+        ):
+            raise TaskError(
+                f"task {self.name!r}: the labels {words} must be at least two different words, without white space "
+                "around them."
+            )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -133,6 +95,10 @@ class Task:
         """The prompt followed by a space and the right answer."""
         return f"{self.prompt(example)} {example.answer}"
 
+    def labels_of(self, examples: Sequence[Example]) -> list[int] | None:
+        """The index of each example's answer among the labels, or None where answers are free."""
+        return None if self.labels is None else [self.labels.index(example.answer) for example in examples]
+
 
 @dataclass(frozen=True)
 class TaskData:
@@ -142,8 +108,15 @@ class TaskData:
     train: tuple[Example, ...]
     test: tuple[Example, ...]
 
+    def examples_of(self, *words: str) -> list[Example]:
+        """The examples of a task of word pairs with these words, in this order; TaskError names one without a pair."""
+        known = {example.fields.get("word"): example for example in (*self.train, *self.test)}
+        if missing := [word for word in words if word not in known]:
+            raise TaskError(f"task {self.task.name!r} has no pair for {', '.join(missing)}.")
+        return [known[word] for word in words]
 
-_PAIRS = {"labels": None, "template": "{word} ->", "answer_column": "answer", "licence": "MIT"}
+
+_PAIRS = {"template": "{word} ->", "answer_column": "answer", "licence": "MIT"}
 _WORDS = {
     "capitals": "countries, states and provinces and their capitals",
     "plurals": "English nouns and their plurals",
@@ -173,7 +146,7 @@ _RELEASED = (
         template="Sentence: {sentence} Label:",
         labels=("Negative", "Positive"),
         source=_SST,
-        hub=Hub("nyu-mll/glue", "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c", "sst2"),
+        hub={"id": "nyu-mll/glue", "revision": "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c", "config": "sst2"},
         splits=("train", "validation"),
         **_ON_THE_HUB,
     ),
@@ -182,7 +155,7 @@ _RELEASED = (
         template="Sentence: {text} Label:",
         labels=("terrible", "bad", "neutral", "good", "great"),
         source=_SST,
-        hub=Hub("SetFit/sst5", "e51bdcd8cd3a30da231967c1a249ba59361279a3"),
+        hub={"id": "SetFit/sst5", "revision": "e51bdcd8cd3a30da231967c1a249ba59361279a3"},
         splits=("train", "validation"),
         **_ON_THE_HUB,
     ),
@@ -191,7 +164,7 @@ _RELEASED = (
         template="Review: {text} Sentiment:",
         labels=("Negative", "Positive"),
         source=_MR,
-        hub=Hub("cornell-movie-review-data/rotten_tomatoes", "aa13bc287fa6fcab6daf52f0dfb9994269ffea28"),
+        hub={"id": "cornell-movie-review-data/rotten_tomatoes", "revision": "aa13bc287fa6fcab6daf52f0dfb9994269ffea28"},
         splits=("train", "validation"),
         **_ON_THE_HUB,
     ),
@@ -200,7 +173,7 @@ _RELEASED = (
         template="Input: {text} Type:",
         labels=("objective", "subjective"),
         source="subjectivity data of Pang and Lee (2004)",
-        hub=Hub("SetFit/subj", "f3c1162e678417f664d76b21864fdb87b0615fcf"),
+        hub={"id": "SetFit/subj", "revision": "f3c1162e678417f664d76b21864fdb87b0615fcf"},
         **_ON_THE_HUB,
     ),
     Task(
@@ -208,7 +181,7 @@ _RELEASED = (
         template=f"{_CATEGORIES} Article: {{text}} Answer:",
         labels=("World", "Sports", "Business", "Technology"),
         source="AG's news corpus, Zhang et al. (2015)",
-        hub=Hub("fancyzhx/ag_news", "eb185aade064a813bc0b7f42de02595523103ca4"),
+        hub={"id": "fancyzhx/ag_news", "revision": "eb185aade064a813bc0b7f42de02595523103ca4"},
         **_ON_THE_HUB,
     ),
     Task(
@@ -216,7 +189,7 @@ _RELEASED = (
         template="{premise} Question: {hypothesis}. True, False, or Neither? Answer:",
         labels=("True", "False", "Neither"),
         source="CommitmentBank, de Marneffe et al. (2019), as in SuperGLUE",
-        hub=Hub("aps/super_glue", "3de24cf8022e94f4ee4b9d55a6f539891524d646", "cb"),
+        hub={"id": "aps/super_glue", "revision": "3de24cf8022e94f4ee4b9d55a6f539891524d646", "config": "cb"},
         splits=("train", "validation"),
         **_ON_THE_HUB,
     ),
@@ -265,74 +238,41 @@ _PAPER = (
 TASKS: Mapping[str, Task] = {task.name: task for task in (*_STARTER, *_RELEASED, *_PAPER)}
 """Every task known by name; a name ending in `-paper` has the template that the paper prints."""
 
-_KINDS = {str: "a text", list: "a list of texts", dict: "a table"}
-_HUB_KEYS = dict.fromkeys((field.name for field in fields(Hub)), str)
-_TASK_KEYS = dict.fromkeys((field.name for field in fields(Task) if field.name != "name"), str)
-_TASK_KEYS |= {"labels": list, "splits": list, "hub": dict}
-
 
 def read_file(path: str | os.PathLike) -> list[Task]:
     """The tasks that a TOML file describes: one table for each, with the attributes of `Task` for its keys.
 
-    Only `template` is required; without `labels` answers are free text. `hub` is a table with id, revision and
-    perhaps config. Raises TaskError, which names file, table and key, for a file that cannot be read or is not TOML,
-    an unknown key, a value of another type, a missing template, or the name of a known task.
+    Only `template` is required; without `labels` answers are free text. Raises TaskError for a file that cannot be
+    read or is not TOML, and names the table of a task that has an unknown key, no template, a value of another type,
+    or the name of a known task.
     """
-    path = Path(os.path.expanduser(path))
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))  # Windows editors put a byte order mark in front
-    except OSError as error:
-        raise TaskError(f"cannot read the task file {path} ({error}); give the path of a TOML file.") from error
-    except (ValueError, RecursionError) as error:
-        raise TaskError(f"the task file {path} is not TOML ({error}); mend it there.") from error
-    if not tables:
-        raise TaskError(f"the task file {path} describes no task; add a table, like [tone], with a template.")
-    try:
-        return [_own_task(name, table) for name, table in tables.items()]
-    except TaskError as error:
-        raise TaskError(f"{path}, {error}") from error
+    try:  # Windows editors put a byte order mark in front
+        tables = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise TaskError(f"cannot read the task file {path}: {error}.") from error
+    return [_own_task(name, table) for name, table in tables.items()]
 
 
 def _own_task(name: str, table: Any) -> Task:
-    if not isinstance(table, dict):
-        raise TaskError(f"{name!r} is not a table; put it below a line with the task's name, like [tone].")
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise TaskError(f"[{name}]: use letters without accents, digits, - and _ only in the name of a task.")
-    if name in TASKS:
-        raise TaskError(f"[{name}]: there is a task {name!r} already; choose another name.")
-    values = _checked(table, _TASK_KEYS, ("template",), f"[{name}]")
-    if "hub" in values:
-        values["hub"] = Hub(**_checked(values["hub"], _HUB_KEYS, ("id", "revision"), f"[{name}.hub]"))
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    return Task(name, **({"labels": None} | values))
+    if name in TASKS or "/" in name:
+        raise TaskError(f"[{name}]: a task of your own needs another name, which no known task has, without a slash.")
+    try:
+        return Task(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise TaskError(f"[{name}] describes no task: {error}.") from error
 
 
-def _checked(table: Mapping[str, Any], known: Mapping[str, type], required: Iterable[str], where: str) -> dict:
-    for key, value in table.items():
-        if key not in known:
-            raise TaskError(f"{where}: there is no key {key!r}; known keys: {', '.join(known)}.")
-        items = value if isinstance(value, list) else []
-        if type(value) is not known[key] or not all(isinstance(item, str) for item in items):
-            raise TaskError(f"{where}: {key} = {value!r} must be {_KINDS[known[key]]}.")
-    if missing := [key for key in required if key not in table]:
-        raise TaskError(f"{where}: {missing[0]} is missing; add it.")
-    return dict(table)
-
-
-def unrelated_task(task: Task) -> str:
+def unrelated_task(task: Task, *, short: bool = False) -> str:
     """The name of a starter task about something else, for the control with demonstrations of another task.
 
     It has the same kind of answers, because the control is to change what demonstrations say about the task, not
-    whether there are label words to copy.
+    whether there are label words to copy. `short`, for studies of a model: beside a task of one's own a word pair.
     """
+    if short and task.name not in TASKS:
+        return "capitals"
     if task.labels is None:
         return "capitals" if task.name == "plurals" else "plurals"
     return "reviews" if task.name.removesuffix("-paper") in ("news", "agnews") else "news"
-
-
-def contrast_task(task: Task) -> str:
-    """The same for studies of a model: beside a task of one's own a word pair, which is short, as in the agreement."""
-    return unrelated_task(task) if task.name in TASKS else "capitals"
 
 
 def find(name: str, known: Mapping[str, Task] = TASKS) -> Task:
@@ -349,28 +289,28 @@ def load(task: str | Task, *, data_dir: str | os.PathLike | None = None) -> Task
 
     A directory (`data_dir`, or the environment variable EXPLAINER_DATA) holds `<folder>/<split>.jsonl`, one object
     with the template's fields and the answer column per line. Without a directory the hub is asked. White space
-    inside a text, newlines included, becomes one space, so that a newline always separates what the template says.
-    A task that names the same split twice has one pool for demonstrations and queries, in which each text is once. A
-    text that is answered in two ways is refused in a pool; in a split of its own it is named in a warning.
+    inside a text, newlines included, becomes one space, so that a newline always separates what the template says;
+    accents are composed (Unicode NFC), so that a word is one word. A task that names the same split twice has one pool
+    for demonstrations and queries, in which each text is once. A warning names a text that is answered in two ways.
 
-    Raises TaskError (unknown name, missing file or column, unknown label, empty text or split, a text of a pool with
-    two answers, labels in another order than the data set's) and, for starter tasks, DownloadError or CacheError.
+    Raises TaskError (unknown name, missing file or column, unknown label, empty text or split, labels in another order
+    than the data set's) and, for starter tasks, DownloadError.
     """
     task = find(task) if isinstance(task, str) else task
     if task.name in _STARTER_ROWS:
         return _STARTER_ROWS[task.name](task)
     directory = data_dir or os.environ.get("EXPLAINER_DATA")
-    read = partial(_directory_rows, directory=directory) if directory else _hub_rows
-    splits = {split: _examples(task, read(task, split), split) for split in dict.fromkeys(task.splits)}
-    for split, examples in splits.items():
-        if message := _contradictions(task, examples, split):
-            if len(splits) == 1:
-                raise TaskError(message)
-            warnings.warn(message, stacklevel=2)
-    used = {example.label for examples in splits.values() for example in examples}
-    if unused := [word for label, word in enumerate(task.labels or ()) if label not in used]:
-        what = f"no row has the label {', '.join(unused)}; the first of the labels has number 0"
-        warnings.warn(f"task {task.name!r}: {what}.", stacklevel=2)
+    splits = {}
+    for split in dict.fromkeys(task.splits):
+        rows = _directory_rows(task, split, Path(directory)) if directory else _hub_rows(task, split)
+        splits[split] = examples = _examples(task, rows, split)
+        answers: dict[str, str] = {}
+        for example in examples:
+            prompt = task.prompt(example)
+            if (known := answers.setdefault(prompt, example.answer)) != example.answer:
+                said = f"{reprlib.repr(prompt)} is answered {known!r} and {example.answer!r}; remove one of the rows"
+                warnings.warn(f"task {task.name!r}, {split}: {said}.", stacklevel=2)
+                break
     if len(splits) == 1:  # a copy of a text would be a query that stands among its own demonstrations
         splits = {split: tuple(_new(task, pool, set())) for split, pool in splits.items()}
     return TaskData(task, *(splits[split] for split in task.splits))
@@ -385,30 +325,11 @@ def demonstrations(data: TaskData, k: int, seed: int) -> list[Example]:
     return _take(data, _split(data, seed)[0], k, "demonstrations")
 
 
-def examples_of_words(data: TaskData, *words: str) -> list[Example]:
-    """The examples of a task of word pairs with these words, in this order; TaskError names a word that has none."""
-    known = {example.fields.get("word"): example for example in (*data.train, *data.test)}
-    if missing := [word for word in words if word not in known]:
-        raise TaskError(f"task {data.task.name!r} has no pair for {', '.join(missing)}; choose among its {len(known)}.")
-    return [known[word] for word in words]
-
-
-def example_labels(task: Task, examples: Sequence[Example]) -> list[int] | None:
-    """The labels of examples, or None where answers are free; TaskError for an example of a task that lacks its own."""
-    if task.labels is None:
-        return None
-    labels = [example.label for example in examples if example.label is not None]
-    if len(labels) < len(examples):
-        raise TaskError(f"{len(examples) - len(labels)} examples of task {task.name!r} have no label.")
-    return labels
-
-
 def queries(data: TaskData, n: int, seed: int, where: Callable[[Example], bool] = lambda _: True) -> list[Example]:
     """The first n examples of one shuffled order of the test examples, none of which can be a demonstration.
 
     Test examples that occur twice or among the training examples are left out, and those that are not `where`. Texts
-    are one that differ in white space, in the composition of accents, in characters that are not seen, or, with the
-    same answer, in case. Raises TaskError when fewer than n are available.
+    with the same answer are one that differ in case. Raises TaskError when fewer than n are available.
     """
     return _take(data, [example for example in _split(data, seed)[1] if where(example)], n, "queries")
 
@@ -434,9 +355,9 @@ def _new(task: Task, examples: Iterable[Example], seen: set) -> list[Example]:
 
 
 def _names(task: Task, example: Example) -> tuple[str, tuple[str, str]]:
-    """What copies have in common: what is seen of a prompt, or that in any case with the answer, if case is no task."""
-    text = " ".join(_NOT_SEEN.sub("", unicodedata.normalize("NFC", task.prompt(example))).split())
-    return text, (text.casefold(), example.answer)
+    """What copies have in common: the prompt, or the prompt in any case with the answer, if case is no task."""
+    prompt = task.prompt(example)
+    return prompt, (prompt.casefold(), example.answer)
 
 
 def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> list[Example]:
@@ -445,144 +366,86 @@ def _shuffled(examples: Sequence[Example], generator: np.random.Generator) -> li
 
 def _take(data: TaskData, examples: list[Example], n: int, what: str) -> list[Example]:
     if not 0 <= n <= len(examples):
-        new = " that are no training examples, whatever their case and white space" if what == "queries" else ""
-        raise TaskError(
-            f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; ask for fewer, or add "
-            f"some{new}."
-        )
+        new = " that are no training examples" if what == "queries" else ""
+        raise TaskError(f"task {data.task.name!r}: {n} {what} asked for, {len(examples)} available; add some{new}.")
     return examples[:n]
+
+
+# From rows to examples
 
 
 def _examples(task: Task, rows: Iterable[Mapping[str, Any]], split: str) -> tuple[Example, ...]:
     examples = []
     for number, row in enumerate(rows):
         try:
-            examples.append(_example(task, row))
+            texts = {name: _text(row, name) for name in task.fields}
+            label, answer = None, ""
+            if task.labels is None:
+                answer = _text(row, task.answer_column)
+            else:
+                label = _value(row, task.answer_column)
+                if type(label) is not int or not 0 <= label < len(task.labels):
+                    words = ", ".join(f"{i} ({word})" for i, word in enumerate(task.labels))
+                    raise TaskError(f"column {task.answer_column!r} holds {reprlib.repr(label)}, none of {words}.")
+                answer = task.labels[label]
         except TaskError as error:
             raise TaskError(f"task {task.name!r}, {split} row {number}: {error}") from error
+        examples.append(Example(texts, answer, label))
     if not examples:
-        raise TaskError(f"task {task.name!r}: the split {split!r} is empty; check the file or the split's name.")
+        raise TaskError(f"task {task.name!r}: the split {split!r} is empty.")
     return tuple(examples)
 
 
-def _contradictions(task: Task, examples: Iterable[Example], split: str) -> str:
-    """What to say of texts that are answered in two ways; empty where there are none."""
-    first: dict[str, tuple[int, Example]] = {}
-    found = []
-    for number, example in enumerate(examples):
-        before, known = first.setdefault(_names(task, example)[0], (number, example))
-        if known.answer != example.answer:
-            found.append(
-                f"{_shown(task.prompt(example))} is answered {known.answer!r} in row {before} and {example.answer!r} "
-                f"in row {number}"
-            )
-    more = f", and {len(found) - 1} more rows contradict others" if found[1:] else ""
-    one = "remove one of these rows. Texts that differ in white space or in the composition of accents alone are one."
-    return f"task {task.name!r}, {split}: {found[0]}{more}; {one}" if found else ""
-
-
-def _example(task: Task, row: Mapping[str, Any]) -> Example:
-    texts = {field: _text(row, field) for field in task.fields}
-    if task.labels is None:
-        return Example(texts, _text(row, task.answer_column))
-    label = _value(row, task.answer_column)
-    if type(label) is not int or not 0 <= label < len(task.labels):
-        words = ", ".join(f"{i} ({word})" for i, word in enumerate(task.labels))
-        raise TaskError(
-            f"label {_shown(label)} in column {task.answer_column!r} is not one of {words}; mend the row or the "
-            "task's labels."
-        )
-    return Example(texts, task.labels[label], label)
-
-
 def _text(row: Mapping[str, Any], column: str) -> str:
+    """A text on one line, with composed accents."""
     value = _value(row, column)
-    if not isinstance(value, str) or not value.strip():
-        raise TaskError(f"column {column!r} holds {_shown(value)}, not a text; mend or remove the row.")
-    if re.search("[\ud800-\udfff]", value):  # JSON can write it, UTF-8 and so every tokenizer cannot
-        raise TaskError(
-            f"column {column!r} holds half of a surrogate pair in {_shown(value)}, which is no character; mend or "
-            "remove the row."
-        )
-    return " ".join(value.split())
+    # JSON can write half of a surrogate pair, UTF-8 and so every tokenizer cannot.
+    if not isinstance(value, str) or not value.strip() or re.search("[\ud800-\udfff]", value):
+        raise TaskError(f"column {column!r} holds {reprlib.repr(value)}, which is no text.")
+    return unicodedata.normalize("NFC", " ".join(value.split()))
 
 
 def _value(row: Mapping[str, Any], column: str) -> Any:
     if column not in row:
-        found = ", ".join(map(repr, row)) or "nothing"
-        raise TaskError(f"no column {column!r}, found {found}; rename the column or change the task's template.")
+        raise TaskError(f"no column {column!r}, found {', '.join(map(repr, row)) or 'nothing'}.")
     return row[column]
 
 
-def _shown(value: Any) -> str:
-    """The value on one line of a message, whatever it is and however long."""
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
-
-
-def _directory_rows(task: Task, split: str, directory: str | os.PathLike) -> list[dict]:
-    path = Path(*map(os.path.expanduser, (directory, task.folder or task.name, f"{split}.jsonl")))
+def _directory_rows(task: Task, split: str, directory: Path) -> list[dict]:
+    path = directory.expanduser() / (task.folder or task.name) / f"{split}.jsonl"
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")  # a file from Windows may begin with a mark
-    except UnicodeDecodeError as error:
-        raise TaskError(f"task {task.name!r}: {path} is not UTF-8 ({error}); save it as UTF-8.") from error
-    except PermissionError as error:
-        raise TaskError(f"task {task.name!r}: {path} may not be read by this user; {PERMIT}.") from error
     except (OSError, ValueError) as error:
-        hub = " Leave data_dir and EXPLAINER_DATA unset to use the hub." if task.hub else ""
-        raise TaskError(f"task {task.name!r}: cannot read {path} ({error}); put its rows there.{hub}") from error
-    return [_row(task, line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-
-
-def _row(task: Task, line: str, where: str) -> dict:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise TaskError(f"task {task.name!r}: {where} is not JSON ({error}); mend or remove the line.") from error
-    if not isinstance(row, dict):
-        raise TaskError(f"task {task.name!r}: {where} is not a JSON object; mend or remove the line.")
-    return row
+        raise TaskError(f"task {task.name!r}: cannot read {path} ({error}).") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                rows.append(dict(json.loads(line)))
+            except (TypeError, ValueError) as error:
+                raise TaskError(f"task {task.name!r}: {path}, line {number} is no JSON object ({error}).") from error
+    return rows
 
 
 def _hub_rows(task: Task, split: str) -> Iterable[dict]:
     if task.hub is None:
         raise TaskError(f"task {task.name!r} has no hub id; give data_dir (or set EXPLAINER_DATA).")
-    import datasets  # here because it takes a second to import and only this function needs it  # noqa: PLC0415
-
+    hub = task.hub
     try:
-        rows = datasets.load_dataset(task.hub.id, task.hub.config, revision=task.hub.revision, split=split)
+        import datasets  # here because it takes a second to import and only this function needs it  # noqa: PLC0415
+
+        rows = datasets.load_dataset(hub["id"], hub.get("config"), revision=hub["revision"], split=split)
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
         raise TaskError(
-            f"task {task.name!r}: the data set {task.hub.id!r} (split {split!r}) could not be loaded from the hub "
-            f"({type(error).__name__}: {error}){proxy_hint()}. Without a network, put {split}.jsonl under <data_dir>/"
-            f"{task.folder or task.name}/ and give data_dir or set EXPLAINER_DATA, or use a starter task: "
-            f"{', '.join(_STARTER_ROWS)}."
+            f"task {task.name!r}: the data set {hub.get('id')!r} (split {split!r}) could not be loaded from the hub "
+            f"({type(error).__name__}: {error}); without a network give data_dir, or set EXPLAINER_DATA."
         ) from error
     column = (getattr(rows, "features", None) or {}).get(task.answer_column)
-    _require_order(task, getattr(column, "names", None) or ())
+    names = [name.casefold() for name in getattr(column, "names", None) or ()]
+    words = [word.casefold() for word in task.labels or ()]
+    if names != words and sorted(names) == sorted(words):
+        raise TaskError(f"task {task.name!r}: give the labels in the order of the data set: {', '.join(names)}.")
     return rows
-
-
-def _require_order(task: Task, names: Sequence[str]) -> None:
-    """Refuse labels of which one is, or begins like, the data set's name of another class and not of its own."""
-    classes = [_plain(name) for name in names]
-    for i, word in enumerate(map(_plain, task.labels or ())):
-        same = [j for j, name in enumerate(classes) if name == word] or [
-            j for j, name in enumerate(classes) if min(len(name), len(word)) > 2 and _begin_alike(name, word)
-        ]
-        if same and i not in same:
-            raise TaskError(
-                f"task {task.name!r}: label {i} is {task.labels[i]!r}, and {task.hub.id!r} has {names[same[0]]!r} for "
-                f"{same[0]}; give the labels in the order of the data set: {', '.join(names)}."
-            )
-
-
-def _plain(word: str) -> str:
-    return re.sub(r"[\W_]+", " ", word).strip().casefold()
-
-
-def _begin_alike(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
 
 
 def _word_pairs(task: Task) -> TaskData:
@@ -592,20 +455,20 @@ def _word_pairs(task: Task) -> TaskData:
 
 
 def _reviews(task: Task) -> TaskData:
-    clear = [review for review in assets.reviews() if abs(review.sentiment) >= _NEUTRAL_BAND]
-    rows = [{"text": review.text, "label": int(review.sentiment > 0)} for review in clear]
+    clear = [(text, rating) for text, rating in assets.reviews() if abs(rating) >= _NEUTRAL_BAND]
+    rows = [{"text": text, "label": int(rating > 0)} for text, rating in clear]
     return _fixed_split(task, rows, n_test=2000)
 
 
 def _reviews5(task: Task) -> TaskData:
     edges = (-2.4, -0.8, 0.8, 2.4)
-    rows = [{"text": review.text, "label": bisect_right(edges, review.sentiment)} for review in assets.reviews()]
+    rows = [{"text": text, "label": bisect_right(edges, rating)} for text, rating in assets.reviews()]
     return _fixed_split(task, rows, n_test=2000)
 
 
 def _news(task: Task) -> TaskData:
-    label = {topic: i for i, topic in enumerate(("business", "entertainment", "politics", "sports", "tech"))}
-    rows = [{"text": _opening(item.text), "label": label.get(item.topic, item.topic)} for item in assets.news()]
+    topics = ("business", "entertainment", "politics", "sports", "tech")
+    rows = [{"text": _opening(article), "label": topics.index(topic)} for article, topic in assets.news()]
     return _fixed_split(task, rows, n_test=500)
 
 

@@ -78,7 +78,7 @@ def _read_heads(checkpoint: "Checkpoint") -> _RunningPrompt:
     from explainer.models import architectures, heads, scoring  # noqa: PLC0415
 
     data = tasks.load("capitals")
-    *shown, asked = tasks.examples_of_words(data, *_SHOWN, _ASKED)
+    *shown, asked = data.examples_of(*_SHOWN, _ASKED)
     ids, ends = scoring.context_ids(checkpoint, data.task, shown)
     ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(asked)])[0]
     n = ends[-1] - 1

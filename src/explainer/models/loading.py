@@ -27,7 +27,6 @@ from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
 from explainer.data.files import PERMIT, canonical_name, limit_advice
-from explainer.data.package_index import proxy_hint
 from explainer.errors import CheckpointError
 from explainer.models import validation
 from explainer.models.checkpoint import Checkpoint
@@ -294,7 +293,7 @@ def _why_not_downloaded(name: str, error: Exception, silent: bool) -> str:
         what = "what answers is no hub; is it the login page of a network?"
     hub = f"the hub {constants.ENDPOINT}{' (HF_ENDPOINT)' if 'HF_ENDPOINT' in os.environ else ''}"
     return (
-        f"{name!r} is not in the local hub cache and {hub} could not be reached ({what}){proxy_hint()}. Check the name "
+        f"{name!r} is not in the local hub cache and {hub} could not be reached ({what}). Check the name "
         "and the connection, give a local directory (none here is called so), or leave the name out to use the "
         f"starter checkpoint {STARTER}."
     )

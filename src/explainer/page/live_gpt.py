@@ -116,7 +116,7 @@ def _texts(name: str) -> dict[str, Any]:
     """Four demonstrations of a task and a query."""
     data = tasks.load(name)
     if name == "capitals":
-        *shown, asked = tasks.examples_of_words(data, "France", "Italy", "Egypt", "China", "Japan")
+        *shown, asked = data.examples_of("France", "Italy", "Egypt", "China", "Japan")
     else:
         shown, (asked,) = tasks.demonstrations(data, 4, seed=0), tasks.queries(data, 1, seed=0)
     demonstrations = [[one.fields["word"], one.answer] for one in shown]

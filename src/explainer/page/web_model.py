@@ -48,12 +48,13 @@ def build() -> Path:
 
     It holds the shards, the tokenizer's file and `manifest.json`, which names them with their SHA-256.
 
-    Raises: DownloadError, CacheError, CheckpointError (the package onnx is missing).
+    Raises: DownloadError, CheckpointError (the package onnx is missing).
     """
     home = assets.cache_dir() / f"web-model-{assets.QUANTISED.sha256[:12]}-{FORMAT}"
     if not (home / _MANIFEST).exists():
         print("Converting the checkpoint for the page, once; about 10 s ...", file=sys.stderr, flush=True)
-        _convert(assets.quantised_path(), assets.checkpoint_path(), home)
+        quantised = assets.fetch([assets.QUANTISED.name])[assets.QUANTISED.name] / assets.GGUF
+        _convert(quantised, assets.checkpoint_path(), home)
     return home
 
 
