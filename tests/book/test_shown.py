@@ -4,7 +4,6 @@ import pytest
 from small_book import code_cell, notebook_of
 
 from bookbuilder import shown
-from bookbuilder.execute import Failure
 from explainer import findings
 
 STATEMENT = "<b>It</b> falls"
@@ -38,14 +37,21 @@ def test_minutes_stand_between_the_title_and_what_follows():
     assert shown_page("reference/a", text("# Title"), code="code") == ["# Title"]
 
 
-def test_the_code_of_a_chapter_is_its_last_line():
+def test_the_code_of_a_chapter_is_its_last_line_and_leads_to_the_modules():
     made = shown_page("studies/a", text("# Title"), text("end"), code="<p>Code: a.py</p>")
     assert made[-2:] == ["end", "<p>Code: a.py</p>"]
+    notebook = notebook_of([code_cell("import explainer\nfrom explainer.theory import duality, momentum")])
+    address = "https://github.com/org/name"
+    line = shown.code_line(notebook, "book/chapters/page", address)
+    assert '<a href="../../_sources/book/chapters/page.ipynb">the notebook of this page</a>' in line
+    for name in ("duality", "momentum"):
+        assert f'<a href="{address}/blob/main/src/explainer/theory/{name}.py">theory/{name}.py</a>' in line
+    assert "theory/duality.py, theory/momentum.py" in shown.code_line(notebook, "book/chapters/page", None)
 
 
 def test_a_failure_is_marked_below_the_title_as_text():
     cells = [code_cell("1"), text("# T\n\nrest"), code_cell("2")]
-    made = shown.marked({"cells": cells}, Failure(2, "ValueError: a *b* <c> `d`", "Mend it"))["cells"]
+    made = shown.marked({"cells": cells}, "cell 2: ValueError: a *b* <c> `d`")["cells"]
     assert sources(made)[1] == "# T" and sources(made)[3] == "rest"
     assert sources(made)[2].startswith("> **This chapter failed.**") and r"a \*b\* \<c\> \`d\`" in sources(made)[2]
 

@@ -15,7 +15,7 @@ from plotly.subplots import make_subplots
 from small_book import code_cell, notebook_of
 from test_browser import pages
 
-from bookbuilder import notebooks, record, renderers, repository, sphinxext, vendored
+from bookbuilder import executed, notebooks, renderers, sphinxext, vendored
 from bookbuilder.explorables import run_module
 from bookbuilder.pages import cells
 from explainer.figures import curve_panels, dot_panels, dot_plot
@@ -39,35 +39,31 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
 @pytest.mark.usefixtures("site")
 def test_record_has_every_finding_of_the_built_chapters_and_no_other(monkeypatch):
     monkeypatch.chdir(ROOT)
-    built = {name: [one.statement for one in found] for name, found in record.executed_findings().items()}
-    chapters = record.read()["chapters"]
+    copies = [executed.FOLDER / chapter.name for chapter in executed.chapters()]
+    built = {path.stem: [one.statement for one in executed.findings_of(path)] for path in copies if path.exists()}
+    chapters = executed.record()["chapters"]
     recorded = {name: [one["statement"] for one in chapters[name]["findings"]] for name in chapters}
     assert recorded == built, "make findings writes the record anew"
     assert sum(map(len, built.values())) > 100
 
 
-def test_no_launch_button_without_an_address(site):
-    if repository.public_address(ROOT) is None:
-        page = site / "book" / "chapters" / "learning_in_context.html"
-        assert "colab.research.google.com" not in page.read_text("utf8")
-
-
 def test_where_the_browser_refuses_storage_the_page_has_one_that_forgets():
     refused = '{ configurable: true, get() { throw new Error("SecurityError"); } }'
-    full = '{ theme: "dark", setItem() { throw new Error("QuotaExceededError"); } }'
-    window = f"Object.defineProperties({{ sessionStorage: {full} }}, {{ localStorage: {refused}, caches: {refused} }})"
+    window = (
+        f"Object.defineProperties({{ sessionStorage: new Map() }}, {{ localStorage: {refused}, caches: {refused} }})"
+    )
     found = run_module(
         f"""
         globalThis.window = {window};
         {sphinxext._FORGETFUL.removeprefix("<script>").removesuffix("</script>")}
         window.localStorage.setItem("mode", 1);
         const [kept, none] = ["mode", "theme"].map((key) => window.localStorage.getItem(key));
-        const known = window.sessionStorage.getItem("theme");
+        const known = window.sessionStorage instanceof Map;
         process.stdout.write(JSON.stringify([kept, none, known, typeof window.caches]));
         """,
         None,
     )
-    assert json.loads(found) == ["1", None, "dark", "undefined"]
+    assert json.loads(found) == ["1", None, True, "undefined"]
 
 
 def test_script_json_cannot_be_closed_by_its_content():
@@ -180,27 +176,8 @@ def test_notebook_problems_are_found_and_mended(cell, problem):
     assert notebooks.mended(once) == once
 
 
-def test_a_second_first_cell_is_found_and_removed():
-    sound = notebooks.mended(notebook_of([code_cell("1")]))
-    setup = sound["cells"][0]
-    twice = sound | {"cells": [setup, setup | {"id": "another"}, *sound["cells"][1:]]}
-    assert notebooks.problems(twice)
-    assert notebooks.mended(twice) == sound
-
-
 def test_committed_notebooks_are_clean():
     assert notebooks.main(["--check", str(ROOT / "book")]) == 0
-
-
-def test_cells_are_formatted_and_stay_so(tmp_path, capsys):
-    path = tmp_path / "a.ipynb"
-    path.write_text(json.dumps(notebooks.mended(notebook_of([code_cell("x = {'a':1}")]))))
-    assert notebooks.main(["--check", str(tmp_path)]) == 1
-    assert notebooks.main([str(tmp_path)]) == 0
-    assert json.loads(path.read_text())["cells"][1]["source"] == ['x = {"a": 1}']
-    assert "mended" in capsys.readouterr().out
-    assert notebooks.main([str(tmp_path)]) == notebooks.main(["--check", str(tmp_path)]) == 0
-    assert "mended" not in capsys.readouterr().out
 
 
 def test_the_first_cell_changes_nothing_where_the_package_is():
@@ -208,17 +185,6 @@ def test_the_first_cell_changes_nothing_where_the_package_is():
     words = notebooks.SETUP["source"][-1].removeprefix("%").split()
     assert words[:2] == ["pip", "install"]
     subprocess.run([sys.executable, "-m", *words, "--no-index"], check=True)
-
-
-def test_notebooks_name_the_address_of_the_book_once_it_is_known_and_no_other(monkeypatch, capsys):
-    monkeypatch.delenv("EXPLAINER_SITE", raising=False)
-    assert notebooks.first_lines(None) == [notebooks.first_lines("https://book.org")[1]]
-    assert notebooks.first_lines("https://book.org")[0] == "# With its figures: https://book.org\n"
-    for site, book, code in (("", "a/", 0), ("https://a/", None, 0), ("https://a/", "https://a", 0), ("b", "a", 1)):
-        monkeypatch.setenv("EXPLAINER_SITE", site)
-        monkeypatch.setattr(notebooks, "_BOOK", book)
-        assert notebooks.main(["--check", str(ROOT / "book" / "story.ipynb")]) == code
-    assert "published at b, and its address is a" in capsys.readouterr().err
 
 
 def test_hosts_open_the_notebooks_of_a_release_which_nobody_edits(monkeypatch, tmp_path):

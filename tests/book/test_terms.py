@@ -1,9 +1,11 @@
-"""Definitions in place: a page with two terms in a browser, by mouse, keyboard and touch."""
+"""Definitions in place, by mouse, keyboard and touch, and captions in two parts, in a browser."""
 
 import json
 
 import pytest
 from conftest import ROOT
+
+from explainer.figures import Table
 
 pytestmark = pytest.mark.browser
 STATIC = ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer"
@@ -102,3 +104,19 @@ def test_touch_on_a_phone(opened):
     assert shown(page, "A vector.").bounding_box()["y"] >= 0
     page.get_by_text("key").tap()  # the second touch follows the link
     page.wait_for_url("**/glossary.html#term-key")
+
+
+def test_the_second_part_of_a_caption_is_smaller_and_folded_on_a_phone(browser):
+    table = Table(["a"], [["b"]], "What to see.", "Live.", "Means over twenty draws.")._repr_mimebundle_()["text/html"]
+    page = browser.new_page(viewport={"width": 1000, "height": 740})
+    page.set_content(f"<style>{(STATIC / 'site.css').read_text('utf-8')}</style><main class='bd-main'>{table}</main>")
+    sample, summary = page.get_by_text("Means over twenty draws."), page.get_by_text("How it was measured")
+    assert sample.is_visible() and not summary.is_visible()
+    assert sample.bounding_box()["height"] > 10
+    size = "(element) => parseFloat(getComputedStyle(element).fontSize)"
+    assert sample.evaluate(size) < page.locator("figcaption").evaluate(size)
+    page.set_viewport_size({"width": 390, "height": 740})
+    assert not sample.is_visible()
+    summary.click()
+    assert sample.is_visible()
+    page.close()

@@ -11,8 +11,8 @@ from conftest import ROOT, drawn_again, require_frames
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookbuilder.characters import Characters
 from bookbuilder.pages import main_line
+from bookbuilder.search import Chinese
 from bookbuilder.translation import (
     EXPLORABLES,
     WORDS,
@@ -178,7 +178,7 @@ def test_a_translation_is_no_markup():
 
 
 def test_search_splits_a_text_into_pairs():
-    search = Characters({})
+    search = Chinese({})
     assert search.split("用元梯度, SGD") == ["用元", "元梯", "梯度", "SGD"]
 
 

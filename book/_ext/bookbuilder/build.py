@@ -6,18 +6,22 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bookbuilder import edition, execute, found, record, repository
-from bookbuilder.execute import Failure
-from bookbuilder.translation import editions
-from bookbuilder.vendored import MODEL
-from explainer.findings import Finding
+from bookbuilder import edition, execute, executed, translation, vendored
 
 _BUILD = Path("_build")
 SITE = _BUILD / "html"
 _BUILT = _BUILD / ".built"
+_JUPYTER_BOOK = """
+import os, sys
+from jupyter_book.sphinx import build_sphinx
+folder, jobs = os.path.abspath(sys.argv[1]), int(sys.argv[2])
+settings = {"nitpicky": True, "latex_individualpages": False, "external_toc_path": f"{folder}/_toc.yml"}
+how = {"noconfig": True, "path_config": f"{folder}/_config.yml", "confoverrides": settings, "jobs": jobs}
+sys.exit(build_sphinx(os.getcwd(), f"{folder}/_build/html", warningiserror=True, keep_going=True, **how))
+"""
+"""What `jupyter-book build -W -n --keep-going` does, on several processors."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -29,16 +33,19 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     started = time.perf_counter()
     try:
-        failed = _execute_chapters(options.workers)
-        if code := _build_pages(Path()) or _build_editions():
+        execute.run(executed.chapters(), workers=options.workers)
+        if code := _build_pages(Path(), options.workers):
             return code
-        found.write_site(SITE, Path(), repository.site_address())
+        for language in translation.editions():  # after the English pages, whose files these share
+            if code := _build_pages(edition.configure(language), options.workers):
+                return code
+            edition.install(language, SITE)
         if options.model:
             from bookbuilder import model_in_page  # noqa: PLC0415 - it imports torch, which takes seconds
 
             print(model_in_page.put(SITE))
         else:
-            shutil.rmtree(SITE / MODEL, ignore_errors=True)
+            shutil.rmtree(SITE / vendored.MODEL, ignore_errors=True)
     except KeyboardInterrupt:
         print("Interrupted; finished chapters are kept: run again to go on.", file=sys.stderr)
         return 130
@@ -47,41 +54,16 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     seconds = time.perf_counter() - started
     print(f"The book is in {SITE.resolve() / 'index.html'} ({seconds:.0f} s). Open it there, or run: make serve")
-    results = record.executed_findings()
-    fails = {name: [one for one in each if not one.holds] for name, each in results.items()}
-    return summary(failed, fails, strict=options.strict)
+    return executed.summary([executed.FOLDER / chapter.name for chapter in executed.chapters()], strict=options.strict)
 
 
-def _execute_chapters(workers: int) -> dict[str, Failure]:
-    """Execute what has to be, and return the failures by the chapter's name."""
-    shared = execute.surroundings()
-    made_of = {chapter: execute.made_of(chapter, shared) for chapter in execute.chapters()}
-    reasons = {chapter: execute.reason_to_execute(chapter, its) for chapter, its in made_of.items()}
-    for reason in dict.fromkeys(filter(None, reasons.values())):
-        names = [chapter.stem for chapter, its in reasons.items() if its == reason]
-        print(f"To execute, because {reason}: {', '.join(names)}", flush=True)
-    waiting = {chapter: made_of[chapter] for chapter, reason in reasons.items() if reason}
-    done = execute.run(waiting, workers=workers, expected=record.expected_seconds()) if waiting else {}
-    return {name: execution.failure for name, execution in done.items() if execution.failure}
-
-
-def _build_editions() -> int:
-    """Build what the book has in other languages, after the English pages, whose files these share."""
-    for language in editions():
-        if code := _build_pages(edition.folder_of(language), edition.options(language)):
-            return code
-        edition.install(language, SITE)
-    return 0
-
-
-def _build_pages(folder: Path, options: Sequence[str] = ()) -> int:
+def _build_pages(folder: Path, jobs: int) -> int:
     """Run the site generator; a failed run leaves no doctree that could make the next one look green."""
     built = folder / _BUILT
     if not built.exists():
         _forget(folder)
     built.unlink(missing_ok=True)
-    program = str(Path(sys.executable).with_name("jupyter-book"))
-    command = [program, "build", ".", *options, "-W", "-n", "--keep-going"]
+    command = [sys.executable, "-c", _JUPYTER_BOOK, str(folder), str(jobs)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if not done.returncode:
         built.touch()
@@ -96,20 +78,9 @@ def _build_pages(folder: Path, options: Sequence[str] = ()) -> int:
 
 def _forget(folder: Path) -> None:
     """Remove doctrees and pages; keep the executed chapters."""
-    for doctrees in (folder / _BUILD / ".doctrees", folder / SITE / ".doctrees"):
-        shutil.rmtree(doctrees, ignore_errors=True)
+    shutil.rmtree(folder / _BUILD / ".doctrees", ignore_errors=True)
     for page in (folder / SITE).rglob("*.html"):
         page.unlink()
-
-
-def summary(failed: Mapping[str, Failure], fails: Mapping[str, list[Finding]], *, strict: bool) -> int:
-    """Name failed chapters and findings that do not hold, and return the exit code."""
-    for name, failure in failed.items():
-        print(f"FAILED {name}: {failure}", file=sys.stderr)
-    rows = [f"{name}: {one.statement}: {one.comparison}" for name, each in fails.items() for one in each]
-    if rows:
-        print(f"{len(rows)} findings did not hold on this machine:", *rows, sep="\n  ", file=sys.stderr)
-    return int(bool(failed) or (strict and bool(rows)))
 
 
 if __name__ == "__main__":

@@ -22,14 +22,12 @@ def folder_of(edition: Edition) -> Path:
     return Path("_build", edition.folder.name)
 
 
-def options(edition: Edition, root: Path = Path()) -> list[str]:
-    """What `jupyter-book build` is told of an edition: its contents, settings and folder."""
+def configure(edition: Edition, root: Path = Path()) -> Path:
+    """Write contents and settings of an edition into its folder, and return this."""
     folder = folder_of(edition)
-    folder.mkdir(parents=True, exist_ok=True)
-    contents, settings = folder / "_toc.yml", folder / "_config.yml"
-    _write(contents, yaml.safe_dump(_contents(root), sort_keys=False))
-    _write(settings, yaml.safe_dump(_settings(edition, root), allow_unicode=True))
-    return ["--toc", str(contents), "--config", str(settings), "--path-output", str(folder)]
+    _write(folder / "_toc.yml", yaml.safe_dump(_contents(root), sort_keys=False))
+    _write(folder / "_config.yml", yaml.safe_dump(_settings(edition, root), allow_unicode=True))
+    return folder
 
 
 def _write(file: Path, text: str) -> None:

@@ -78,6 +78,6 @@ def put_stills(notebook: Mapping[str, Any]) -> None:
     models = notebook["metadata"].get("widgets", {}).get(STATE_MIME, {}).get("state", {})
     for output in (output for cell in notebook["cells"] for output in cell.get("outputs", ())):
         view = output.get("data", {}).get(WIDGET_MIME, {})
-        if "explainer" in view:
+        if "explainer" in view and view["model_id"] in models:  # a chapter that failed keeps no models
             extra, model = view["explainer"], models[view["model_id"]]
             extra["fallback"] = fallback(model["state"], extra["caption"])

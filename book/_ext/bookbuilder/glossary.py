@@ -4,7 +4,6 @@
 term on every other page into a link to its definition, which `static/explainer/terms.js` shows in place.
 """
 
-import html
 import os
 import re
 import tomllib
@@ -16,7 +15,8 @@ from typing import Any, NamedTuple
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from bookbuilder.pages import parsed, reading_order, within
+from bookbuilder.directives import parsed
+from bookbuilder.pages import reading_order
 from bookbuilder.translation import Edition
 
 SOURCE = Path(__file__).parent / "glossary.toml"
@@ -112,13 +112,19 @@ def mark(document: nodes.document, address: str, page: str = "", edition: Path |
             _mark_text(node, address, seen, list(uses(node.astext(), page, edition)))
 
 
+def within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
+    """Whether a node stands inside one of these kinds."""
+    return node.parent is not None and (isinstance(node.parent, kinds) or within(node.parent, kinds))
+
+
 def _mark_text(node: nodes.Text, address: str, seen: set[Term], used: list[tuple[Term, re.Match[str]]]) -> None:
     text, parts, done = node.astext(), [], 0
     for term, found in used:
         if term not in seen:
             seen.add(term)
-            link = f'<a class="xp-term" href="{address}#term-{term.identity}">{html.escape(found[0])}</a>'
-            parts += [nodes.Text(text[done : found.start()]), nodes.raw("", link, format="html")]
+            way = f"{address}#term-{term.identity}"
+            link = nodes.reference("", found[0], refuri=way, internal=True, classes=["xp-term"])
+            parts += [nodes.Text(text[done : found.start()]), link]
             done = found.end()
     if parts:
         node.parent.replace(node, [part for part in [*parts, nodes.Text(text[done:])] if part.astext()])

@@ -1,12 +1,22 @@
 """The symbols of the book: one table, `notation.toml`, the page made of it, and what the chapters use that it lacks.
 
-`python -m bookbuilder.notation` prints the symbols without a row.
+`python -m bookbuilder.notation` prints the symbols without a row. The symbols of a text are its LaTeX between dollar
+signs, taken apart into letters. What counts as one symbol, its *base*:
+
+- a letter (`W`, `h`) or a Greek letter (`\\eta`); `\\varphi` and `\\phi`, `\\ell` and `l` are different;
+- a letter in another alphabet is a symbol of its own: `\\mathcal Y` is not `Y`. Bold and upright letters are not;
+- accents, primes and subscripts belong to a symbol and are left out: `\\hat y`, `k'_i` and `W_\\text{ICL}` are `y`,
+  `k` and `W`. So a subscript names no symbol, except below a sign such as `\\sum`, where the letters of `i < t` count;
+- a superscript in brackets, a star and `\\top` are left out, other superscripts are exponents and are read;
+- `e` with an exponent is Euler's number and is left out;
+- words are no symbols: `\\text{...}`, `\\operatorname{...}` and named functions such as `\\log`.
 """
 
 import os
+import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -14,14 +24,58 @@ from typing import NamedTuple
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from bookbuilder import symbols
-from bookbuilder.pages import markdown, parsed, reading_order
+from bookbuilder.directives import parsed
+from bookbuilder.pages import markdown, reading_order
 
 SOURCE = Path(__file__).parent / "notation.toml"
 _PAGE = Path("book/reference/notation")
 
 
 HEADS = ("symbol", "meaning", "shape", "chapter")
+
+
+_NO_PROSE = re.compile(r"^(```+|~~~+).*?^\1\s*$|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE)
+_MATH = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$(?!\s)([^$]+?)(?<![\s\\])\$(?!\d)", re.DOTALL)
+_BRACES = r"\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+_WORDS = rf"\\(?:text|operatorname\*?|mathrm|textbf|textit)\s*(?:{_BRACES}|\w)"
+_ARGUMENT = rf"\s*(?:{_WORDS}|\\math\w+\s*(?:{_BRACES}|\w)|{_BRACES}|\\[A-Za-z]+(?:\s*{_BRACES})?|[^\s\\])"
+_NO_SYMBOL = (
+    (
+        r"\\\\\s*\[[^]]*\]|\\[hv]space\*?\{[^}]*\}|\\begin\{(?:array|tabular)\}\{[^}]*\}|\\(?:begin|end)\s*\{[^}]*\}",
+        " ",
+    ),
+    (r"\\[!,]", ""),
+    # A sign with a range: what stands below and above it is read.
+    (
+        rf"(\\(?:sum|prod|min|max|int|lim|arg|sup|inf|oplus|bigoplus))\s*_({_ARGUMENT})(?:\^({_ARGUMENT}))?",
+        r"\1 \2 \3 ",
+    ),
+    (rf"_{_ARGUMENT}", " "),
+    (r"(?<![A-Za-z\\])e(?=\^)", " "),
+    (r"\^\s*\{?(?:\([^)]*\)|\\top|\*|\\star|\\prime)\}?|\^(?:\{T\}|T)", " "),
+    (_WORDS, " "),
+)
+_SYMBOL = re.compile(
+    r"\\(mathcal|mathbb|mathfrak)\s*\{?\s*(\w)"
+    r"|(\\(?:alpha|beta|gamma|delta|epsilon|varepsilon|zeta|eta|theta|vartheta|iota|kappa|lambda|mu|nu|xi|pi|varpi"
+    r"|rho|varrho|sigma|varsigma|tau|upsilon|phi|varphi|chi|psi|omega"
+    r"|Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega|ell)(?![A-Za-z]))"
+    r"|\\[A-Za-z]+|([A-Za-z])"
+)
+
+
+def formulas(text: str) -> list[str]:
+    """The LaTeX of the formulas of a Markdown text in their order, without those in code."""
+    return [found[1] or found[2] for found in _MATH.finditer(_NO_PROSE.sub(" ", text))]
+
+
+def bases(latex: str) -> list[str]:
+    """The symbols of a formula by the rules above, each once, in the order of their first appearance."""
+    for pattern, instead in _NO_SYMBOL:
+        latex = re.sub(pattern, instead, latex)
+    found = _SYMBOL.findall(latex)
+    letters = (rf"\{alphabet}{{{letter}}}" if alphabet else greek or latin for alphabet, letter, greek, latin in found)
+    return list(dict.fromkeys(filter(None, letters)))
 
 
 class Symbol(NamedTuple):
@@ -37,7 +91,7 @@ class Symbol(NamedTuple):
     @property
     def bases(self) -> tuple[str, ...]:
         """The letters it explains."""
-        return tuple(symbols.bases(self.latex))
+        return tuple(bases(self.latex))
 
 
 @cache
@@ -54,8 +108,7 @@ def table() -> tuple[Symbol, ...]:
 
 def used(cells: list[str]) -> list[str]:
     """The symbols of a chapter's Markdown cells, each once, in the order of their first use."""
-    formulas = (latex for cell in cells for latex in symbols.formulas(cell))
-    return list(dict.fromkeys(base for latex in formulas for base in symbols.bases(latex)))
+    return list(dict.fromkeys(base for cell in cells for latex in formulas(cell) for base in bases(latex)))
 
 
 def missing(chapters: dict[str, list[str]], rows: tuple[Symbol, ...]) -> Iterator[str]:
@@ -81,18 +134,14 @@ def page(root: Path) -> str:
     for group in dict.fromkeys(row.group for row in table()):
         rows = [row for row in table() if row.group == group]
         heads = [head for head in HEADS if head != "shape" or any(row.shape for row in rows)]
-        lines += ["", f"**{group}**", "", _row(heads), "|---" * len(heads) + "|"]
+        lines += ["", f"**{group}**", "", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for row in rows:
             used_first = {first[base] for base in row.bases if base in first}
             names = row.chapters or sorted(used_first, key=list(ways).index)
             links = ", ".join(f"[]({ways[name]})" for name in names if name in ways)
             cells = dict(zip(HEADS, (f"${row.latex}$", row.words, row.shape, links), strict=True))
-            lines.append(_row(cells[head] for head in heads))
+            lines.append(f"| {' | '.join(cells[head] for head in heads)} |")
     return "\n".join(lines)
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def chapters(root: Path) -> dict[str, list[str]]:
@@ -100,12 +149,7 @@ def chapters(root: Path) -> dict[str, list[str]]:
     return {path.stem: markdown(path) for path in reading_order(root) if path.suffix == ".ipynb"}
 
 
-def main() -> int:
-    """Print where chapters and table disagree."""
+if __name__ == "__main__":
     found = list(missing(chapters(Path()), table()))
     print("\n".join(found) or "Chapters and table agree.")
-    return int(bool(found))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(bool(found))

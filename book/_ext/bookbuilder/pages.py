@@ -1,22 +1,16 @@
-"""The pages of the book in the order in which they are read: titles, texts, minutes, and `{contents-of} Caption`."""
+"""The pages of the book in the order in which they are read: titles, texts, minutes."""
 
-import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from docutils import nodes
-from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 
 REFERENCE = ("laboratory", "notation", "glossary")
 """The pages of the back matter that belong to the main line."""
-_QUESTION = re.compile(r"^> \*\*The question\.\*\* (.+)$", re.MULTILINE)
-_LINK = re.compile(r"\[([^][]+)\]\([^)]*\)")
 _NO_MAIN_LINE = re.compile(
     r"<details\b.*?</details>|</?[a-z]+(?:\s[^>\n]*)?>|(?<=\])\([^)\s]*\)|^(```+|~~~+).*?^\1\s*$"
     r"|^> \*\*Exercise \d.*?(?=^[^>]|\Z)|^## More exercises.*?(?=^##? |\Z)",
@@ -37,10 +31,51 @@ _EXPLORABLES = re.compile(r"^from explainer\.(?:explorables|page)[\w.]* import (
 _SECONDS = {"words": 60 / 150, "figures": 45, "explorables": 90, "lines": 20}
 
 
-def title(path: Path) -> str:
-    """The title of a chapter."""
-    found = re.search(r"^# (.+)$", "\n".join(markdown(path)), re.MULTILINE)
-    return found[1] if found else path.stem
+# The order.
+
+
+def parts(root: Path) -> list[tuple[str, list[str]]]:
+    """The parts of the table of contents: caption and pages of each. The first page stands alone, under ""."""
+    toc = yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
+
+    def below(entries: list[dict]) -> Iterator[str]:
+        for entry in entries:
+            yield entry["file"]
+            yield from below(entry.get("sections", []))
+
+    return [
+        ("", [toc["root"]]),
+        *((part.get("caption", ""), list(below(part["chapters"]))) for part in toc.get("parts", [toc])),
+    ]
+
+
+def names(root: Path) -> list[str]:
+    """The pages of the table of contents without their endings, those of a section after the page that opens it."""
+    return [name for _, names in parts(root) for name in names]
+
+
+def main_line(root: Path = Path()) -> list[str]:
+    """The pages that other languages have: no studies, and little of the back matter."""
+
+    def there(name: str) -> bool:
+        folder, _, page = name.rpartition("/")
+        return page in REFERENCE if folder.endswith("reference") else not folder.endswith("studies")
+
+    return [name for name in names(root) if there(name) and name != "book/contents"]
+
+
+def reading_order(root: Path) -> list[Path]:
+    """The pages of the book from first to last, as its table of contents has them."""
+    paths = [root / f"{name}{end}" for name in names(root) for end in (".ipynb", ".md")]
+    return [path for path in paths if path.exists()]
+
+
+def addresses(root: Path, start: Path) -> dict[str, str]:
+    """The way to each page from the folder of the page `start`, without its ending, by its name; names are unique."""
+    return {Path(name).name: os.path.relpath(name, start.parent) for name in names(root)}
+
+
+# A page.
 
 
 def cells(path: Path) -> list[dict[str, Any]]:
@@ -51,7 +86,7 @@ def cells(path: Path) -> list[dict[str, Any]]:
 
 def markdown(path: Path) -> list[str]:
     """The Markdown cells of a page."""
-    return ["".join(cell["source"]) for cell in cells(path) if cell["cell_type"] == "markdown"]
+    return [_source(cell) for cell in cells(path) if cell["cell_type"] == "markdown"]
 
 
 def path_of(name: str, root: Path = Path()) -> Path:
@@ -59,47 +94,15 @@ def path_of(name: str, root: Path = Path()) -> Path:
     return next(path for end in (".ipynb", ".md") if (path := root / f"{name}{end}").exists())
 
 
-def reading_order(root: Path) -> list[Path]:
-    """The pages of the book from first to last, as its table of contents has them."""
-    paths = [root / f"{name}{end}" for name in names(root) for end in (".ipynb", ".md")]
-    return [path for path in paths if path.exists()]
+def title(path: Path) -> str:
+    """The title of a page."""
+    found = re.search(r"^# (.+)$", "\n".join(markdown(path)), re.MULTILINE)
+    return found[1] if found else path.stem
 
 
-def names(root: Path) -> list[str]:
-    """The pages of the table of contents without their endings, those of a section after the page that opens it."""
-    return [name for _, names in parts(root) for name in names]
-
-
-def main_line(root: Path = Path()) -> list[str]:
-    """The pages that other languages and the offline book have: no studies, and little of the back matter."""
-
-    def there(name: str) -> bool:
-        folder, _, page = name.rpartition("/")
-        return page in REFERENCE if folder.endswith("reference") else not folder.endswith("studies")
-
-    return [name for name in names(root) if there(name) and name != "book/contents"]
-
-
-def parts(root: Path) -> list[tuple[str, list[str]]]:
-    """The parts of the table of contents: caption and pages of each. The first page stands alone, under ""."""
-    toc = _contents(root)
-    below = [(part.get("caption", ""), list(_below(part["chapters"]))) for part in toc.get("parts", [toc])]
-    return [("", [toc["root"]]), *below]
-
-
-def _contents(root: Path) -> dict[str, Any]:
-    return yaml.safe_load((root / "_toc.yml").read_text("utf-8"))
-
-
-def _below(entries: list[dict]) -> Iterator[str]:
-    for entry in entries:
-        yield entry["file"]
-        yield from _below(entry.get("sections", []))
-
-
-def addresses(root: Path, start: Path) -> dict[str, str]:
-    """The way to each page from the folder of the page `start`, without its ending, by its name; names are unique."""
-    return {Path(name).name: os.path.relpath(name, start.parent) for name in names(root)}
+def exercises(content: list[Mapping[str, Any]]) -> int:
+    """How many exercises a page's cells have."""
+    return sum(len(_EXERCISE.findall(_source(cell))) for cell in content if cell["cell_type"] == "markdown")
 
 
 def minutes(content: list[Mapping[str, Any]]) -> int:
@@ -112,7 +115,12 @@ def minutes(content: list[Mapping[str, Any]]) -> int:
 
 def to_read(content: list[Mapping[str, Any]]) -> dict[str, int]:
     """How many words, figures and tables, explorables and visible lines of code stand open on a page."""
-    text = _NO_MAIN_LINE.sub(_fence, "\n\n".join(_source(cell) for cell in content if cell["cell_type"] == "markdown"))
+
+    def kept(found: re.Match) -> str:
+        drawn = _FENCE.match(found[0])  # of what is not read the line that begins a drawing or an explorable
+        return f"\n{drawn[0]}\n" if drawn else " "
+
+    text = _NO_MAIN_LINE.sub(kept, "\n\n".join(_source(cell) for cell in content if cell["cell_type"] == "markdown"))
     closed = {"remove-cell", "hide-cell", "hide-output"}
     code = [cell for cell in content if cell["cell_type"] == "code" and closed.isdisjoint(_tags(cell))]
     all_code = "\n".join(map(_source, code))
@@ -127,11 +135,6 @@ def to_read(content: list[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def exercises(content: list[Mapping[str, Any]]) -> int:
-    """How many exercises a page has."""
-    return sum(len(_EXERCISE.findall(_source(cell))) for cell in content if cell["cell_type"] == "markdown")
-
-
 def _source(cell: Mapping[str, Any]) -> str:
     return "".join(cell["source"])
 
@@ -140,60 +143,7 @@ def _tags(cell: Mapping[str, Any]) -> list[str]:
     return cell.get("metadata", {}).get("tags", [])
 
 
-def _fence(found: re.Match) -> str:
-    """Of what is not read the line that begins a drawing or an explorable."""
-    drawn = _FENCE.match(found[0])
-    return f"\n{drawn[0]}\n" if drawn else " "
-
-
 def _is_open(cell: Mapping[str, Any]) -> bool:
     """Whether a page shows the code of a cell; that of an exercise belongs to the exercise."""
     hidden = any(tag.startswith(("hide-input", "hide-cell", "remove-")) for tag in _tags(cell))
     return not hidden and not _STUB.search(_source(cell))
-
-
-def directive(run: Callable[..., list[nodes.Node]]) -> type[Directive]:
-    """The directive that a function of itself and of the words behind its name computes."""
-    number = len(inspect.signature(run).parameters) - 1
-    its = {
-        "required_arguments": number,
-        "final_argument_whitespace": True,
-        "run": lambda self: run(self, *self.arguments),
-    }
-    return type(run.__name__, (Directive,), its | {"__doc__": run.__doc__})
-
-
-def parsed(here: Directive, text: str) -> list[nodes.Node]:
-    """The nodes that a text of Markdown becomes where a directive stands."""
-    inside = nodes.section()
-    inside.document = here.state.document
-    here.state.nested_parse(StringList(text.splitlines(), "generated"), here.content_offset, inside)
-    return inside.children
-
-
-def within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
-    """Whether a node stands inside one of these kinds."""
-    return node.parent is not None and (isinstance(node.parent, kinds) or within(node.parent, kinds))
-
-
-def contents_of(here: Directive, caption: str) -> list[nodes.Node]:
-    """`{contents-of} Caption`: a row for each page of a part: its title, its question, its minutes."""
-    environment = here.state.document.settings.env
-    root = Path(environment.srcdir)
-    for path in reading_order(root):
-        environment.note_dependency(str(path))
-    rows = rows_of(root, Path(environment.docname), caption)
-    return parsed(here, "\n".join(["| page | question | minutes |", "|---|---|---|", *rows]))
-
-
-def rows_of(root: Path, here: Path, caption: str) -> list[str]:
-    """The rows as Markdown; raises KeyError for a caption that the table of contents does not have."""
-    found = {path.with_suffix("").relative_to(root).as_posix(): path for path in reading_order(root)}
-    names, ways = dict(parts(root))[caption], addresses(root, here)
-    return [_row(found[name], ways[Path(name).name]) for name in names if name != str(here)]
-
-
-def _row(path: Path, place: str) -> str:
-    question = _QUESTION.search("\n".join(markdown(path)))
-    asked = _LINK.sub(r"\1", question[1]).replace("|", r"\|") if question else ""
-    return f"| [{title(path)}]({place}{path.suffix}) | {asked} | {minutes(cells(path))} |"

@@ -38,11 +38,6 @@ def branch() -> str:
     return os.environ.get("EXPLAINER_BRANCH", "main")
 
 
-def edition(folder: Path = Path()) -> str:
-    """The commit of a checkout, as git describes it; "unknown" outside of one."""
-    return _git("describe", "--always", "--dirty", "--tags", folder=folder).strip() or "unknown"
-
-
 @cache
 def _git(*words: str, folder: Path) -> str:
     try:

@@ -4,16 +4,30 @@ The notebook stays plain: in Jupyter and Colab a finding stands where it is comp
 """
 
 import html
+import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+import explainer
 from bookbuilder import pages
-from bookbuilder.execute import Failure
+from bookbuilder.repository import branch
 from explainer import findings
 from explainer.findings import Finding
 
-_FOLDERS = ("book/chapters/", "book/studies/")
+REPORT = {
+    "report": "Report an error on this page",
+    "tell": "No public repository of this copy is known. Tell whoever gave it to you, with these lines and with what "
+    "the page should say:",
+    "page": "Page:",
+    "section": "Section:",
+    "error": "Error on the page:",
+    "what": "What is wrong, and what should the page say?",
+}
+"""What the button says; another language has its own words in `edition.toml`."""
+FOLDERS = ("book/chapters/", "book/studies/")
 
 
 def chapter(notebook: Mapping[str, Any], docname: str, code: str = "") -> dict[str, Any]:
@@ -21,7 +35,7 @@ def chapter(notebook: Mapping[str, Any], docname: str, code: str = "") -> dict[s
     cells, found = _without_findings(_folded(notebook["cells"]))
     if found:
         cells = [*cells, _text("findings", _findings_fold(found))]
-    if docname.startswith(_FOLDERS):
+    if docname.startswith(FOLDERS):
         to_read = pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"])
         cells = [
             *_below_title(cells, _text("minutes", _minutes(*to_read))),
@@ -47,7 +61,36 @@ def _below_title(cells: list[dict], line: dict) -> list[dict]:
     return [*cells[:place], {**cells[place], "source": title}, line, *after, *cells[place + 1 :]]
 
 
-def marked(notebook: Mapping[str, Any], failure: Failure | None) -> dict[str, Any]:
+def code_line(notebook: Mapping[str, Any], page: str, repository: str | None) -> str:
+    """The line "Code: the notebook of this page, theory/duality.py, ...", with links where the repository is known."""
+    package, names = Path(explainer.__file__).parent, set()
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    for room, imported in re.findall(r"^from explainer([\w.]*) import \(?([\w,\s]+)", code, re.MULTILINE):
+        place = room.lstrip(".").replace(".", "/")
+        for file in (f"{place}.py", *(f"{place}/{name}.py".lstrip("/") for name in re.findall(r"\w+", imported))):
+            names |= {file} if (package / file).is_file() else set()
+    source = f"{repository}/blob/{branch()}/src/explainer" if repository else None
+    own = f'<a href="{os.path.relpath("_sources", Path(page).parent)}/{page}.ipynb">the notebook of this page</a>'
+    links = own, *(f'<a href="{source}/{name}">{name}</a>' if source else name for name in sorted(names))
+    return f'<p class="xp-code">Code: {", ".join(links)}</p>'
+
+
+def report(page: str, title: str, repository: str | None, words: Mapping[str, str]) -> str:
+    """The button of an error report: an issue on GitHub with page and section filled in, or what to tell whom.
+
+    `title` is HTML. `static/explainer/report.js` writes the section that is on the screen behind the colon.
+    """
+    place = f"{words['page']} {page}\n{words['section']} "
+    known = f'class="xp-report" data-section="{words["section"]}"'
+    if repository is None or "github.com" not in repository:
+        body = f"<p>{words['tell']}</p><pre>{html.escape(place)}</pre>"
+        return f"<details {known}><summary>{words['report']}</summary>{body}</details>"
+    named = f"{words['error']} {html.unescape(re.sub('<[^>]+>', '', title))}"
+    query = urlencode({"title": named, "body": f"{place}\n\n{words['what']}\n"})
+    return f'<a {known} href="{html.escape(f"{repository}/issues/new?{query}")}">{words["report"]}</a>'
+
+
+def marked(notebook: Mapping[str, Any], failure: str | None) -> dict[str, Any]:
     """A notebook that says below its title that it failed, or that it was not executed."""
     text = "> **This chapter was not executed.** Its outputs are missing: `make book` executes it."
     if failure:

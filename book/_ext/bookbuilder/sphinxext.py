@@ -1,29 +1,25 @@
-"""Sphinx extension of the book: directives, boxes, addresses, and the files a page needs to stand alone."""
+"""Sphinx extension of the book: boxes, terms, colours, addresses, and the files a page needs to stand alone."""
 
-import html
 import json
 import os
-import platform
 import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import Directive
 from myst_nb.core.render import load_mime_renders
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from bookbuilder import api, bibliography, colours, execute, found, glossary, notation, pages, shown, spelling, vendored
-from bookbuilder.characters import Characters
-from bookbuilder.explorables import fallback, put_stills
+import explainer
+from bookbuilder import bibliography, colours, executed, glossary, notation, search, shown, vendored
+from bookbuilder.directives import contents_of, directive, drawing, environment, executed_copy, executions, explorable
+from bookbuilder.explorables import put_stills
 from bookbuilder.pages import main_line, path_of, title
-from bookbuilder.renderers import PLUGINS, STATE_MIME, WIDGET_MIME, script_json, widget_html
+from bookbuilder.renderers import PLUGINS
 from bookbuilder.repository import branch, public_address, site_address
 from bookbuilder.translation import EXPLORABLES, Edition, editions, translated
-from explainer.figures import drawings
 
 _STATIC = Path(__file__).parent / "static"
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
@@ -48,65 +44,6 @@ _SCRIPTS = {  # what a page's HTML has, and what then serves it
 }
 _FORMULA_AND_MARK = re.compile(r'(<span class="math[^>]*>[^<]*</span>)([，。：；？！、）.,:;?!)]+)')
 """No line begins with a mark that ends something."""
-_NAMED = ("torch", "transformers", "datasets", "numpy", "plotly", "anywidget", "jupyter-book", "icl-explainer")
-
-
-def explorable(here: Directive, name: str) -> list[nodes.Node]:
-    """`{explorable} ClassName`: an explorable with its default state, for pages that run no code."""
-    from explainer import explorables, page  # noqa: PLC0415 - slow to import, and most pages need none
-
-    widget = getattr(explorables if hasattr(explorables, name) else page, name)()
-    for path in (*widget.folder.glob(f"{widget.name}.json"), *api.PACKAGE.glob("*/js/*.js")):
-        here.state.document.settings.env.note_dependency(str(path))  # else the page stays as it was
-    bundle = widget._repr_mimebundle_()
-    view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
-    state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
-    view["explainer"]["fallback"] = fallback(state, view["explainer"]["caption"])
-    model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
-    tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
-    return _html(tag + widget_html(view))
-
-
-def drawing(_here: Directive, name: str) -> list[nodes.Node]:
-    """`{drawing} name`: one of the diagrams of `explainer.figures.drawings`, as inline SVG with its caption."""
-    return _html(drawings.drawing(name)._repr_mimebundle_()["text/html"])
-
-
-def environment(_here: Directive) -> list[nodes.Node]:
-    """`{environment}`: versions and machine of this build."""
-    rows = {"Python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}"}
-    rows |= {"processors": str(os.cpu_count())} | {name: metadata.version(name) for name in _NAMED}
-    body = "".join(f'<tr><th scope="row">{name}</th><td>{value}</td></tr>' for name, value in rows.items())
-    return _html(f'<table class="table"><tbody>{body}</tbody></table>')
-
-
-def executions(here: Directive) -> list[nodes.Node]:
-    """`{executions}`: each chapter's execution, what did not hold, and all findings by chapter in folds."""
-    env = here.state.document.settings.env
-    root, page = Path(env.srcdir), Path(env.docname)
-    rows, fails, folds, ways = [], [], [], pages.addresses(root, page)
-    for chapter in execute.chapters(root):
-        path, name = _executed(env, chapter), chapter.stem
-        last = execute.last_execution(path)
-        found = execute.findings_of(path) if last else []
-        state = "no" if last is None else f"FAILED, {last.failure}" if last.failure else "yes"
-        hold = f"{sum(one.holds for one in found)} of {len(found)} hold" if found else "none"
-        cells = (html.escape(cell) for cell in (state, f"{last.seconds:.0f}" if last else "", hold))
-        link = f'<a href="{ways[name]}.html">{name}</a>'
-        rows.append(f'<tr><th scope="row">{link}</th><td>{"</td><td>".join(cells)}</td></tr>')
-        fails += [f"{name}: {one.statement}: {one.comparison}" for one in found if not one.holds]
-        said = "".join(f"<li>{html.escape(f'{one.statement}: {one.comparison}.')}</li>" for one in found)
-        summary = f"<summary>{name}: {len(found)} findings</summary>"
-        folds += [f'<details class="xp-findings">{summary}<ul>{said}</ul></details>'] if found else []
-    heads = "".join(f'<th scope="col">{head}</th>' for head in ("chapter", "executed", "seconds", "findings"))
-    head, body = f"<thead><tr>{heads}</tr></thead>", f"<tbody>{''.join(rows)}</tbody>"
-    items = "".join(f'<li class="xp-fails">{html.escape(one)}</li>' for one in fails)
-    below = f"<p>These did not hold on this machine:</p><ul>{items}</ul>" if fails else "<p>All findings hold.</p>"
-    return _html(f'<table class="table xp-executions">{head}{body}</table>{below}{"".join(folds)}')
-
-
-def _html(text: str) -> list[nodes.Node]:
-    return [nodes.raw(text=text, format="html")]
 
 
 def edition_of(app: Sphinx) -> Edition | None:
@@ -199,26 +136,23 @@ class Colours(SphinxPostTransform):
                 formula.append(nodes.Text(colours.coloured(latex)))
 
 
-def _executed(environment: Any, chapter: Path) -> Path:
-    """The executed copy of a chapter; a page that shows it is built again when it changes."""
-    path = Path(environment.srcdir) / execute.EXECUTED / chapter.name
-    environment.note_dependency(str(path))
-    return path
-
-
 def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     """Put the outputs of a chapter's execution into its source, and say on the page where they are missing."""
     app.env.note_dependency(str(glossary.SOURCE))
     chapter = Path(app.env.doc2path(docname))
     if chapter.suffix != ".ipynb":
         return
-    path, notebook = _executed(app.env, chapter), json.loads(source[0])
-    last = execute.last_execution(path)
-    if last and last.made_of.get("code cells") != execute.code_digest(notebook):
+    path, notebook = executed_copy(app.env, chapter), json.loads(source[0])
+    last = executed.last_execution(path)
+    if last and last.made_of.get("code cells") != executed.code_digest(notebook):
         last = None
-    code = api.code_line(notebook, docname)
+    code = (
+        shown.code_line(notebook, docname, public_address(Path(app.srcdir)))
+        if docname.startswith(shown.FOLDERS)
+        else ""
+    )
     if last:
-        notebook = execute.with_outputs(notebook, json.loads(path.read_text("utf-8")))
+        notebook = executed.with_outputs(notebook, json.loads(path.read_text("utf-8")))
         put_stills(notebook)
     notebook = shown.chapter(notebook, docname, code)
     if last is None or last.failure:
@@ -232,6 +166,9 @@ def _configure(app: Sphinx, config: Any) -> None:
     config.html_baseurl = config.html_baseurl or site_address(Path(app.srcdir)) or ""
     if config.html_baseurl and config.book_edition:
         config.html_baseurl = f"{config.html_baseurl.rstrip('/')}/{edition_of(app).settings['address']}/"
+    config.ogp_site_url = config.html_baseurl
+    if config.html_baseurl:
+        config.sitemap_url_scheme, config.sitemap_excludes = "{link}", ["search.html", "genindex.html"]
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
             "repository_url": address,
@@ -247,18 +184,19 @@ def _configure(app: Sphinx, config: Any) -> None:
         }
 
 
+def _declare_parallel(app: Sphinx, *_: Any) -> None:
+    """Two extensions that Jupyter Book loads do not say that they keep nothing from page to page."""
+    for name in ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"):
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+
+
 _FORGETFUL = """<script>
 for (const name of ["localStorage", "sessionStorage", "caches"]) {
-  let its;
-  try {
-    its = window[name];
-    its?.setItem?.("xp-full", ""); // refused where it is full
-    its?.removeItem?.("xp-full");
-    if (its !== null) continue;
-  } catch {}
-  const kept = new Map(Object.entries(its ?? {})), value = name === "caches" ? undefined : {
-    getItem: (key) => kept.get(`${key}`) ?? null, setItem: (key, its) => { kept.set(`${key}`, `${its}`); },
-    removeItem: (key) => { kept.delete(`${key}`); }, clear: () => kept.clear(),
+  try { if (window[name] !== null) continue; } catch {}
+  const kept = new Map(), value = name === "caches" ? undefined : {
+    getItem: (key) => kept.get(key) ?? null, setItem: (key, its) => { kept.set(key, `${its}`); },
+    removeItem: (key) => { kept.delete(key); }, clear: () => kept.clear(),
   };
   Object.defineProperty(window, name, { value });
 }
@@ -267,7 +205,7 @@ for (const name of ["localStorage", "sessionStorage", "caches"]) {
 
 
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """Give a page the scripts that it needs, what a search or a shared link shows of it, and a button for errors."""
+    """Give a page the scripts that it needs and a button for errors."""
     context["metatags"] = _FORGETFUL + context.get("metatags", "")
     body = context.get("body", "")
     if edition := edition_of(app):
@@ -283,11 +221,8 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
         if edition:
             app.add_js_file("explainer/words.js", loading_method="defer")
     if doctree is not None:
-        words = edition.settings["found"] if edition else found.WORDS
-        context["metatags"] = context.get("metatags", "") + found.tags(
-            pagename, context, doctree, "../" * bool(edition)
-        )
-        context["report"] = found.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
+        words = edition.settings["report"] if edition else shown.REPORT
+        context["report"] = shown.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
         app.add_js_file("explainer/report.js", loading_method="defer")
 
 
@@ -314,11 +249,10 @@ def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctre
 def _finish(app: Sphinx, exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
-    static = Path(app.outdir) / "_static"
-    for file in (_STATIC / "explainer").iterdir():  # Sphinx leaves static files alone when no page changed
+    static, edition = Path(app.outdir) / "_static", edition_of(app)
+    styles = Path(explainer.__file__).with_name("explorables") / "explorables.css"
+    for file in (*(_STATIC / "explainer").iterdir(), styles):  # Sphinx leaves them alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
-    vendored.copy_if_changed(api.PACKAGE / "explorables" / "explorables.css", static / "explainer" / "explorables.css")
-    edition = edition_of(app)
     definitions = {term.identity: term.definition for term in glossary.terms(edition and edition.folder)}
     (static / "explainer" / "glossary.json").write_text(json.dumps(definitions, ensure_ascii=False), "utf-8")
     if edition:
@@ -326,10 +260,6 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
         script = (_STATIC / "words.js").read_text("utf-8")
         (static / "explainer" / "words.js").write_text(f"const TABLE = {table};\n{script}", "utf-8")
     vendored.copy_packages(static)
-    if not edition:
-        api.write_sources(Path(app.outdir))
-    words = edition.settings["found"] if edition else found.WORDS
-    found.write(Path(app.outdir), Path(app.srcdir), words, with_cards=edition is None)
     vendored.subset_icon_fonts(Path(app.outdir))
     vendored.drop_inline_search(Path(app.outdir))
 
@@ -339,30 +269,32 @@ _DIRECTIVES = {
     "drawing": drawing,
     "environment": environment,
     "executions": executions,
-    "api": api.api,
     "terms": glossary.terms_of_the_book,
-    "contents-of": pages.contents_of,
+    "contents-of": contents_of,
     "notation": notation.notation,
 }
 
 
-def setup(app: Sphinx) -> dict[str, bool]:
+def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     plugins = load_mime_renders()  # no entry point, which would reach into every book here: the list itself is kept
     plugins += [ours for ours in PLUGINS if ours not in plugins]
     bibliography.register()
     for name, run in _DIRECTIVES.items():
-        app.add_directive(name, pages.directive(run))
+        app.add_directive(name, directive(run))
     for transform in (Translated, Boxes, Definitions, Colours):
         app.add_post_transform(transform)
     app.add_config_value("book_edition", "", "env")
-    app.add_search_language(Characters)
-    app.add_search_language(spelling.Search)
+    app.add_search_language(search.English)
+    app.add_search_language(search.Chinese)
     app.add_css_file("explainer/site.css")
+    if site_address(Path(app.srcdir)):  # no address is invented
+        app.setup_extension("sphinx_sitemap")
     app.connect("config-inited", _configure)
+    app.connect("env-before-read-docs", _declare_parallel)
     app.connect("source-read", _read)
     app.connect("html-page-context", _page)
     app.connect("html-page-context", _switch, priority=900)
     app.connect("build-finished", _finish)
     # Another number reads every page anew: what an older version of this extension made of them is no more valid.
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 4}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 5}
