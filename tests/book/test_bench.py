@@ -45,19 +45,6 @@ def test_flops_are_those_that_pytorch_counts_in_the_matrix_products(work):
     assert bench.flops(alone) == linear - unneeded + attention
 
 
-def test_a_missing_package_is_a_row_of_the_table(work, monkeypatch, capsys):
-    def missing(_work):
-        raise ImportError("No module named 'x'")
-
-    monkeypatch.setattr(bench, "lm_eval", missing)
-    monkeypatch.setattr(bench, "openicl", missing)
-    bench.compare(work, 2)
-    lines = capsys.readouterr().out.splitlines()
-    assert "arg max 2/2" in lines[1]
-    assert lines[2].startswith("lm-eval, HFLM.loglikelihood: not installed (No module named 'x')")
-    assert lines[3].startswith("OpenICL")
-
-
 def test_the_ways_to_attend_with_momentum_agree():
     inputs = bench._attention_inputs(130)
     ours, eager = bench.momentum_attention(*inputs), bench.eager_momentum_attention(*inputs)

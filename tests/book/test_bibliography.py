@@ -140,37 +140,19 @@ def test_authors_and_year_name_one_reading_per_chapter(references):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "Zhang, Frei and Bartlett (2024), Zhang, Frei & Bartlett 2024, [Zhang et al., 2024](https://arxiv.org/abs/2306.09927)",
-        "Zhang et al.'s (2024) theorem; von Irie and Csordás, 2022; Von Irie & Csordás (2022)",
-        "Brown et al. 2020. Holm 1979. In 2024, ICML 2024 and December 2022. arXiv 2306.09927",
-        "    Source: Zhang, Frei and\n    Bartlett 2024, section 4",
-        "the corpus CommitmentBank, Brown et al. (2020)",
-    ],
-)
-def test_reads_citations(text, example):
-    assert complaints(text, example) == []
-    assert list(mentions(text))
-
-
-@pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("Zhang, Frei and Bartlett (2023)", "the bibliography has 2024"),
-        ("Zhang, Frei and\n    Bartlett 2023", "the bibliography has 2024"),
+        ("Zhang et al.'s (2024) theorem; von Irie and Csordás, 2022; Brown et al. 2020; in December 2022", None),
+        ("    Source: Zhang, Frei and\n    Bartlett 2024, section 4", None),
         ("# of Zhang, Frei\n# and Bartlett 2023", "the bibliography has 2024"),
-        ("Zhang et al., 2023", "the bibliography has 2024"),
         ("Zhang and Frei (2024)", "no such entry"),
-        ("von Irie et al. (2022)", "no such entry"),
-        ("Holm 1978", "the bibliography has 1979"),
-        ("Nobody et al. (2020)", "no such entry"),
         ("[RetNet](https://arxiv.org/abs/2307.08621)", "arXiv 2307.08621 has no entry"),
         ("[Brown et al., 2020](https://arxiv.org/abs/2306.09927)", "another paper"),
     ],
 )
-def test_complains(text, complaint, example):
-    assert any(complaint in found for found in complaints(text, example))
+def test_reads_citations_and_complains(text, complaint, example):
+    found = complaints(text, example)
+    assert any(complaint in one for one in found) if complaint else not found and list(mentions(text))
 
 
 def test_the_page_shows_what_was_checked(example):

@@ -88,8 +88,3 @@ def test_pages_of_a_meaning_exist():
     known = {path.stem for path in pages.reading_order(ROOT)}
     named = {page for term in glossary.terms() for page in (term.chapter, *term.only_on, *term.not_on)}
     assert named - known == set()
-
-
-def test_marks_no_word_that_means_something_else_on_the_page():
-    made = document(nodes.paragraph("", "Along its floor and a key."))
-    assert [word for _, word in marked(made, "idea_it_inspired")] == ["key"]

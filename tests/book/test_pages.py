@@ -96,11 +96,6 @@ def test_an_explorable_counts_where_it_is_shown():
     assert pages.to_read(cells) == {"words": 0, "figures": 0, "explorables": 3, "lines": 0}
 
 
-def test_exercises_are_counted_apart():
-    text = "> **Exercise 1, easy.** What?\n\nThe exercise 2.\n\n## More exercises\n\n> **Exercise 2, hard.** Why?"
-    assert pages.exercises([{"cell_type": "markdown", "source": text}]) == 2
-
-
 def test_every_page_of_the_folders_is_in_the_contents():
     folders = [ROOT / "book", *(ROOT / "book" / name for name in ("chapters", "studies", "reference"))]
     written = {path for folder in folders for kind in ("*.ipynb", "*.md") for path in folder.glob(kind)}

@@ -72,13 +72,6 @@ def test_findings_move_into_one_fold(values, said, opens):
     assert fold.count("&lt;b&gt;It&lt;/b&gt; falls") == len(values)
 
 
-def test_a_cell_keeps_what_is_no_finding():
-    other = {"output_type": "stream", "name": "stdout", "text": "hello"}
-    cell = code_cell("both", outputs=[other, output(0.5)])
-    made = shown.chapter(notebook_of([cell]), "book/reference/a")["cells"]
-    assert made[0]["outputs"] == [other]
-
-
 def test_spare_exercises_are_one_fold():
     inside = [text("> **Exercise 3, easy.** Do."), code_cell("exercises.a(b)"), text("> **Exercise 4, easy.** Do.")]
     after = text("## Where to look closer\n\nlinks")
