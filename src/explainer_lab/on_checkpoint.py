@@ -3,11 +3,11 @@
 import hashlib
 import math
 import os
+import re
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -73,8 +73,8 @@ class CheckpointSetting:
 
     @property
     def name(self) -> str:
-        """The checkpoint without its directory or owner."""
-        return Path(self.checkpoint.partition("@")[0]).name
+        """The checkpoint as it stands in the names of files: its folder, owner and revision tell it from others."""
+        return re.sub(r"[^\w.-]+", "-", self.checkpoint).strip("-")
 
     def generator(self, number: int, name: str = "") -> Generator:
         """Random numbers of one purpose, by its number, and of one task; no two of a seed share them."""

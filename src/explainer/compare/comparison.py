@@ -5,9 +5,9 @@ comparison of the three: a checkpoint, a task, the demonstrations that one seed 
 """
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -79,8 +79,8 @@ class ComparisonSetting:
 
     @property
     def slug(self) -> str:
-        """A readable name, not quite unique: the checkpoint without its directory or owner."""
-        name = Path(self.checkpoint.partition("@")[0]).name
+        """A readable name, with the whole name of the checkpoint: two of one name stand in different folders."""
+        name = re.sub(r"[^\w.-]+", "-", self.checkpoint).strip("-")
         numbers = f"k{self.k}-lr{self.lr:g}-n{self.n_queries}-seed{self.seed}"
         unusual = [v for v in (self.control, self.position, self.split) if v not in ("none", "prompt", "all")]
         return "-".join([name, self.task, numbers, *unusual])
