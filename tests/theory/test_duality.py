@@ -103,14 +103,6 @@ def test_the_dual_is_exact(name, loss, batches):
 
 
 @each_loss
-def test_each_error_is_taken_at_the_weights_of_its_step(loss):
-    dual = train("nesterov", loss, BATCHES["full"]).dual
-    W_1, W_2 = (train("nesterov", loss, BATCHES["full"][:t]).W for t in (1, 2))
-    ahead = W_2 + MU * (W_2 - W_1)
-    close(dual.values[2 * N : 3 * N], -LR * LOSSES[loss][0](INPUTS @ ahead.T, TARGETS[loss]))
-
-
-@each_loss
 @each_batching
 def test_decay_then_step_takes_its_errors_at_the_decayed_weights(loss, batches):
     rule = duality.DecayThenStep(LR, 0.7)
@@ -174,14 +166,11 @@ def test_gradient_descent_diverges_beyond_the_largest_stable_rate_only():
     assert size(0.99) < W_0.norm()
 
 
-def test_same_allows_rounding():
+def test_same_allows_rounding_and_errors_are_relative():
     a = torch.tensor([1.0, 1e6], dtype=torch.float64)
     assert duality.same(a + 1e-12, a)
     assert duality.same(a + torch.tensor([1.9e-10, 9e-5]), a)  # 1e-10 (1 + |b|) is 2e-10 and 1e-4
     assert not any(duality.same(a + torch.tensor(error), a) for error in ([2.2e-10, 0.0], [0.0, 1.1e-4]))
-
-
-def test_relative_error():
     exact = torch.tensor([3.0, 4.0], dtype=torch.float64)
     assert duality.relative_error(exact + torch.tensor([0.0, 0.5]), exact) == pytest.approx(0.1)
 

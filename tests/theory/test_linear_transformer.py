@@ -1,7 +1,6 @@
 """explainer.theory.linear_transformer: its theorems against loops, autograd and Monte Carlo, in float64."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -19,7 +18,6 @@ from explainer.theory.regression import (
     gradient_steps,
     random_covariances,
     squared_errors,
-    task_shift,
 )
 
 D, N = 5, 20
@@ -41,32 +39,22 @@ def draw(n_prompts=7, n_examples=N, covariance=COVARIANCE, seed=0, **options):
     return draw_prompts(n_prompts, n_examples, covariance, generator=seeded(seed), **options)
 
 
-def random_layers(n_layers, seed=0):
-    return lt.LinearAttention(*0.3 * randn(2, n_layers, D + 1, D + 1, seed=seed))
-
-
-def first(layers):
-    return lt.LinearAttention(layers.W_PV[0], layers.W_KQ[0])
-
-
 # One layer
 
 
 @pytest.mark.parametrize("mask_query", [False, True])
 def test_layer_token_by_token(mask_query):
-    layer, E = first(random_layers(1)), lt.embedding(draw(2))
+    layer, prompts = lt.LinearAttention(*0.3 * randn(2, D + 1, D + 1)), draw(2)
+    E = lt.embedding(prompts)
     output = lt.linear_self_attention(E, layer, mask_query=mask_query)
+    if not mask_query:
+        close(lt.layer_prediction(layer, prompts), output[:, -1, -1])
     for b in range(2):
         for j in range(N + 1):
             token = E[b, :, j].clone()
             for i in range(N if mask_query else N + 1):
                 token += layer.W_PV @ E[b, :, i] * (E[b, :, i] @ layer.W_KQ @ E[b, :, j]) / N
             close(output[b, :, j], token, tolerance=1e-10)
-
-
-def test_layer_prediction_is_the_bottom_right_entry():
-    layer, prompts = first(random_layers(1)), draw()
-    close(lt.layer_prediction(layer, prompts), lt.linear_self_attention(lt.embedding(prompts), layer)[:, -1, -1])
 
 
 @given(st.floats(-3, 3), st.integers(0, 99))
@@ -84,14 +72,6 @@ def test_layer_is_one_preconditioned_gradient_step(u, seed):
     close(lt.prediction(u * U.T, prompts), torch.stack(by_loop), tolerance=1e-9)
 
 
-def test_entries_that_the_prediction_does_not_read():
-    layer, prompts = first(random_layers(1)), draw()
-    changed = lt.LinearAttention(layer.W_PV.clone(), layer.W_KQ.clone())
-    changed.W_PV[:-1] += 1
-    changed.W_KQ[:, -1] += 1
-    close(lt.layer_prediction(changed, prompts), lt.layer_prediction(layer, prompts), tolerance=0)
-
-
 def test_gamma_is_the_second_moment_it_stands_for():
     """E[h h^T] = Lambda Gamma for h = (1/N) sum_i y_i x_i, by the fourth moments of a Gaussian written out."""
     fourth = lambda i, j, k, l: (  # noqa: E731, E741 - Isserlis' theorem
@@ -106,38 +86,19 @@ def test_gamma_is_the_second_moment_it_stands_for():
     close(COVARIANCE @ lt.gamma(COVARIANCE, N), S)
 
 
-def test_closed_form_predicts_by_the_inverse_of_gamma_and_is_balanced():
-    layer, prompts = lt.closed_form(COVARIANCE, N), draw()
+@pytest.mark.parametrize("imbalance", [0.0, -7.0, 3.0])
+def test_closed_form_predicts_by_the_inverse_of_gamma_and_has_the_imbalance(imbalance):
+    layer, prompts = lt.closed_form(COVARIANCE, N, imbalance=imbalance), draw()
     close(lt.layer_prediction(layer, prompts), lt.prediction(GAMMA_INVERSE, prompts))
     u, U = layer.W_PV[-1, -1], layer.W_KQ[:D, :D]
-    close(u**2, (U**2).sum())
+    close(u**2 - (U**2).sum(), torch.tensor(imbalance, dtype=torch.float64))
     assert layer.W_PV.count_nonzero() == 1 and not layer.W_KQ[-1].any() and not layer.W_KQ[:, -1].any()
-
-
-@pytest.mark.parametrize("imbalance", [-7.0, 3.0])
-def test_closed_form_out_of_balance_has_the_product_and_the_imbalance(imbalance):
-    W_PV, W_KQ = lt.closed_form(COVARIANCE, N, imbalance=imbalance)
-    close(W_PV[-1, -1] * W_KQ[:D, :D].T, GAMMA_INVERSE)
-    close(W_PV[-1, -1] ** 2 - (W_KQ**2).sum(), torch.tensor(imbalance, dtype=torch.float64))
-
-
-def test_closed_form_minimises_the_population_risk():
-    A = GAMMA_INVERSE.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(lt.population_risk(A, COVARIANCE, N), A)
-    assert gradient.abs().max() < 1e-12
-    for seed in range(5):
-        elsewhere = GAMMA_INVERSE + 0.1 * randn(D, D, seed=seed)
-        assert lt.population_risk(elsewhere, COVARIANCE, N) > lt.population_risk(GAMMA_INVERSE, COVARIANCE, N)
 
 
 def monte_carlo_risks(A, m, chunks, **options):
     """Mean squared error over chunks of 20,000 prompts, and its standard error."""
-    errors = torch.cat(
-        [
-            squared_errors(lt.prediction(A, prompts), prompts)
-            for prompts in (draw(20000, m, seed=s, **options) for s in chunks)
-        ]
-    )
+    drawn = (draw(20000, m, seed=seed, **options) for seed in chunks)
+    errors = torch.cat([squared_errors(lt.prediction(A, prompts), prompts) for prompts in drawn])
     return errors.mean().item(), errors.std().item() / math.sqrt(len(errors))
 
 
@@ -145,7 +106,6 @@ def test_population_risk_of_any_matrix_and_of_another_covariance():
     A, shifted = randn(D, D, seed=3) / 3, COVARIANCE + 0.5 * I
     mean, standard_error = monte_carlo_risks(A, N, range(5), covariance=shifted)
     assert lt.population_risk(A, shifted, N).item() == pytest.approx(mean, abs=3 * standard_error)
-    assert relative_distance(lt.population_risk(A, shifted, N), lt.population_risk(A.T, shifted, N)) > 1e-3
 
 
 @pytest.mark.parametrize("m", [1, 7, 400, math.inf])
@@ -169,48 +129,26 @@ def test_bias_and_scatter_at_the_trained_layer(n, m):
     s, parts = eigenvalues / torch.linalg.eigvalsh(lt.gamma(COVARIANCE, n)), lt.error_parts(A, COVARIANCE, m)
     close(parts.bias, (eigenvalues * (1 - s) ** 2).sum())
     close(parts.scatter, (s**2 * (eigenvalues + t)).sum() / m)
-    terms, of_task = (
-        lt.risk_terms(lt.label_moments(TASK, COVARIANCE), COVARIANCE, n, m),
-        lt.error_parts(A, COVARIANCE, m, task=TASK),
-    )
+    of_task = lt.error_parts(A, COVARIANCE, m, task=TASK)
+    terms = lt.risk_terms(lt.label_moments(TASK, COVARIANCE), COVARIANCE, n, m)
     assert of_task.bias.item() == pytest.approx(terms.training_length, rel=1e-7)
     assert of_task.scatter.item() == pytest.approx(terms.test_length, rel=1e-7)
-
-
-@pytest.mark.parametrize("m", [1, 10, 1000, 10**6])
-def test_one_over_m_law_is_exact_at_infinite_training_length(m):
-    A = torch.linalg.inv(lt.gamma(COVARIANCE, math.inf))
-    assert m * lt.population_risk(A, COVARIANCE, m).item() == pytest.approx((D + 1) * 5.4, rel=1e-8)
-
-
-@given(st.integers(1, 8), st.integers(1, 50), st.integers(1, 50))
-def test_isotropic_risk_in_closed_form(d, n, m):
-    g, identity = 1 + (d + 1) / n, torch.eye(d, dtype=torch.float64)
-    risk = lt.population_risk(torch.linalg.inv(lt.gamma(identity, n)), identity, m).item()
-    assert risk == pytest.approx(d * (d + 1) / g**2 * (1 / m + (d + 1) / n**2))
 
 
 # Random covariances
 
 
-def test_optimal_preconditioner_minimises_the_mean_risk():
+def test_the_preconditioners_minimise_the_mean_risk():
     covariances = torch.stack([COVARIANCE, COVARIANCE @ COVARIANCE, random_covariances(1, D, seeded())[0]])
-    A = lt.optimal_preconditioner(covariances, N).requires_grad_()
-    (gradient,) = torch.autograd.grad(lt.population_risk(A, covariances, N).mean(), A)
-    assert gradient.abs().max() < 1e-10
-
-
-def test_exponential_covariances_have_the_floor_one_third():
-    assert lt.exponential_preconditioner(D, math.inf) == 1 / 3
-    assert lt.exponential_relative_risk(1 / 3, D, math.inf) == pytest.approx(1 / 3, abs=1e-15)
-    lower = min(lt.exponential_relative_risk(a, D, math.inf) for a in (0.32, 0.33, 0.34))
-    assert lower > 1 / 3
-    a = lt.exponential_preconditioner(D, N)
-    assert a == pytest.approx(0.2857, abs=1e-4)
-    assert lt.exponential_relative_risk(a, D, N) == pytest.approx(0.429, abs=1e-3)
+    for best, over in ((GAMMA_INVERSE, COVARIANCE), (lt.optimal_preconditioner(covariances, N), covariances)):
+        A = best.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(lt.population_risk(A, over, N).mean(), A)
+        assert gradient.abs().max() < 1e-10
 
 
 def test_exponential_formulas_are_the_means_over_drawn_covariances():
+    assert lt.exponential_preconditioner(D, math.inf) == 1 / 3
+    assert lt.exponential_relative_risk(1 / 3, D, math.inf) == pytest.approx(1 / 3, abs=1e-15)
     covariances = random_covariances(40000, D, seeded())
     a = lt.exponential_preconditioner(D, N)
     close(lt.optimal_preconditioner(covariances, N), a * I, tolerance=0.01)
@@ -264,6 +202,14 @@ def test_theorem_averaged_over_tasks_is_the_population_risk():
         assert sum(terms) / D == pytest.approx(lt.population_risk(A, COVARIANCE, m).item(), rel=1e-7)
 
 
+@pytest.mark.parametrize(("n", "m"), [(20, 40), (80, 5), (math.inf, 10)])
+def test_the_theorem_of_a_bent_and_noisy_task_is_within_standard_errors(n, m):
+    bent = {"label": NONLINEARITIES["relu"], "noise": 0.5}
+    risk = lt.risk_terms(lt.label_moments(TASK, COVARIANCE, **bent), COVARIANCE, n, m).total
+    mean, error = monte_carlo_risks(torch.linalg.inv(lt.gamma(COVARIANCE, n)), m, range(5), tasks=TASK, **bent)
+    assert risk == pytest.approx(mean, abs=3.5 * error)
+
+
 # Sample complexity, for linear tasks without noise
 
 SPECTRA = st.lists(st.floats(0.1, 5), min_size=1, max_size=6)
@@ -301,43 +247,6 @@ def test_lengths_are_enough_and_one_less_than_the_least_is_not(eigenvalues, epsi
     assert needed.both <= needed.test_by_bound and needed.training <= needed.training_by_bound
 
 
-def test_the_corollary_is_tight_for_isotropic_inputs_and_loose_for_others():
-    def ratio(covariance, epsilon=1e-7):
-        needed = lt.lengths_needed(covariance, epsilon)
-        return needed.training_by_bound / needed.training
-
-    assert ratio(I) == pytest.approx(1, abs=1e-3)
-    assert ratio(COVARIANCE) == pytest.approx(math.sqrt(959.4 / 268.4), rel=1e-3)
-    assert lt.lengths_needed(COVARIANCE, 0.01).test_by_bound == 3240
-
-
-@pytest.mark.parametrize(("n", "m"), [(20, 40), (80, 5), (math.inf, 10)])
-def test_theorem_for_labels_that_are_no_function_of_one_direction(n, m):
-    """y = x_1 x_2^2 + |x_3| N(0, 1), with E[x y] and Cov(x y) from Gaussian moments on paper."""
-    l = EIGENVALUES  # noqa: E741 - lambda
-    Lambda, a = l.diag(), l[1] * I[0]
-    # E[x_1^2 x_2^4 x_i x_j] is diagonal, and so is E[x_3^2 x_i x_j].
-    of_label = l[0] * l * 3 * l[1] ** 2
-    of_label[0], of_label[1] = 3 * l[0] ** 2 * 3 * l[1] ** 2, l[0] * 15 * l[1] ** 3
-    of_noise = l[2] * l
-    of_noise[2] = 3 * l[2] ** 2
-    second, mean = (of_label + of_noise).diag(), Lambda @ a
-    best = l[0] * 3 * l[1] ** 2 + l[2] - a @ Lambda @ a
-    moments = lt._LabelMoments(a, second - torch.outer(mean, mean), best.item())
-    errors = []
-    for seed in range(10):
-        generator = seeded(seed)
-        prompts = draw_prompts(20000, m, Lambda, generator=generator)
-        x = prompts.inputs
-        noise = torch.randn(x.shape[:2], generator=generator, dtype=torch.float64)
-        y = x[..., 0] * x[..., 1] ** 2 + x[..., 2].abs() * noise
-        relabelled = replace(prompts, targets=y)
-        errors.append(squared_errors(lt.prediction(torch.linalg.inv(lt.gamma(Lambda, n)), relabelled), relabelled))
-    errors = torch.cat(errors)
-    error = errors.std().item() / math.sqrt(len(errors))
-    assert lt.risk_terms(moments, Lambda, n, m).total == pytest.approx(errors.mean().item(), abs=3.5 * error)
-
-
 # Gradient flow
 
 INITIAL = lt.initialisation(COVARIANCE, N, sigma=0.3)
@@ -363,23 +272,6 @@ def test_flow_conserves_the_balance_to_the_order_of_the_method():
     )
     assert fine < 1e-5
     assert coarse / fine > 12  # fourth order: 16
-
-
-def test_flow_follows_the_gradient_of_the_loss_and_the_other_entries_have_none():
-    """Autograd on half the squared error, all entries of both matrices, over prompts paired with w and -w."""
-    step, initial = 1e-4, lt.initialisation(COVARIANCE, N, sigma=0.5, theta=randn(D, D, seed=9))
-    parameters = [matrix.clone().requires_grad_() for matrix in initial]
-    layer, gradients = lt.LinearAttention(*parameters), [0.0, 0.0]
-    for seed in range(5):
-        prompts = draw(20000, seed=seed)
-        for pair in (prompts, task_shift(prompts, -prompts.tasks)):
-            loss = squared_errors(lt.layer_prediction(layer, pair), pair).mean() / 2
-            gradients = [sum(g) for g in zip(gradients, torch.autograd.grad(loss, parameters), strict=True)]
-    after = lt.train_by_gradient_flow(COVARIANCE, N, initial, duration=step, dt=step).final
-    for gradient, start, end in zip(gradients, initial, after, strict=True):
-        slope = (end - start) / step
-        assert relative_distance(-gradient / 10, slope) < 0.05
-        assert gradient[start == 0].abs().max() < 1e-12
 
 
 def test_directions_are_learned_in_the_order_of_their_eigenvalues(flow):
@@ -438,20 +330,7 @@ def test_steps_as_sgd_takes_them_have_its_schedule_and_its_clipping():
     assert len(run.times) == steps + 1
 
 
-def test_stable_rate_parts_the_rates_that_stay_from_those_that_leave():
-    optimum = lt.closed_form(COVARIANCE, N)
-    limit = lt.stable_rate(optimum, COVARIANCE, N)
-    beside = lt.LinearAttention(optimum.W_PV, 1.0001 * optimum.W_KQ)
-    for share, stays in ((0.95, True), (1.05, False)):
-        run = lt.train_by_gradient_descent(COVARIANCE, N, beside, rate=share * limit, steps=400)
-        assert (relative_distance(run.preconditioners[-1], GAMMA_INVERSE) < 1e-4) == stays
-
-
 # Training on drawn prompts
-
-
-def batches(size, covariance=COVARIANCE, dtype=torch.float64):
-    return lambda generator: draw_prompts(size, N, covariance, generator=generator, dtype=dtype)
 
 
 @pytest.mark.slow
@@ -465,16 +344,11 @@ def test_adam_reaches_the_product_and_not_the_matrices():
     assert risk == pytest.approx(lt.population_risk(GAMMA_INVERSE, COVARIANCE, N).item(), rel=0.005)
 
 
-def test_training_repeats_with_its_seed_and_records_on_the_way():
-    one, two, other = (
-        lt.train_on_tasks(COVARIANCE, N, torch.optim.Adam, rate=0.01, steps=10, seed=seed, batch=16)
-        for seed in (0, 0, 1)
-    )
-    close(one.W_KQ, two.W_KQ, tolerance=0)
-    assert not torch.equal(one.W_KQ[-1], other.W_KQ[-1])
+def test_training_records_on_the_way():
+    one = lt.train_on_tasks(COVARIANCE, N, torch.optim.Adam, rate=0.01, steps=10, seed=0, batch=16)
     assert one.times.tolist() == [0, 10]
     close(one.W_PV[0], INITIAL.W_PV.float())
-    prompts = batches(16, dtype=torch.float32)(seeded(0))
+    prompts = draw(16, dtype=torch.float32)
     start = lt.LinearAttention(*(matrix.float() for matrix in INITIAL))
     assert one.risks[0].item() == squared_errors(lt.layer_prediction(start, prompts), prompts).mean().item()
 
@@ -515,45 +389,6 @@ def test_a_query_that_is_not_masked_shows_from_the_second_layer_on():
     assert error(2) > 0.05
 
 
-# What cannot be computed
-
-ZERO = torch.zeros(D, dtype=torch.float64)
-REFUSED = {
-    r"has <w, x> = 0 for every x; choose another w": lambda: lt.label_moments(ZERO, COVARIANCE),
-    r"epsilon = 0 should be above zero": lambda: lt.lengths_needed(COVARIANCE, 0),
-    r"sigma = 0.7 is outside \(0, 0\.614": lambda: lt.initialisation(COVARIANCE, N, sigma=0.7),
-    r"Theta\^T Lambda is zero": lambda: lt.initialisation(COVARIANCE, N, sigma=0.1, theta=ZERO[:, None]),
-}
-
-
-@pytest.mark.parametrize("message", REFUSED)
-def test_what_a_theorem_does_not_hold_for_is_refused(message):
-    with pytest.raises(ValueError, match=message):
-        REFUSED[message]()
-
-
-DIVERGING = {
-    r"infinite with dt = 5; choose a shorter dt": lambda: lt.train_by_gradient_flow(
-        COVARIANCE, N, INITIAL, duration=500, dt=5
-    ),
-    r"infinite with rate = 5; choose a smaller": lambda: lt.train_by_gradient_descent(
-        COVARIANCE, N, INITIAL, rate=5, steps=50
-    ),
-    r"loss at step \d+ is (inf|nan); lower the": lambda: lt.train_on_tasks(
-        COVARIANCE, N, torch.optim.SGD, rate=1e30, steps=50, seed=0, batch=8
-    ),
-    r"loss at step 0 is nan; lower the": lambda: list(
-        lt.descend_on_prompts(
-            torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0),
-            lambda prompts: math.nan * prompts.y_q,
-            lambda generator: lt.draw_prompts(8, N, COVARIANCE, generator=generator),
-            steps=0,
-            seed=0,
-        )
-    ),
-}
-
-
 @pytest.mark.parametrize(("slope", "moved"), [(1000.0, 0.1), (0.5, 0.05)])
 def test_a_step_of_training_has_a_gradient_of_at_most_one(slope, moved):
     weight = torch.zeros(1, requires_grad=True)
@@ -561,13 +396,12 @@ def test_a_step_of_training_has_a_gradient_of_at_most_one(slope, moved):
     assert weight.item() == pytest.approx(moved)
 
 
-def test_the_rate_rises_over_a_tenth_of_the_steps_and_a_flow_records_each():
+def test_the_rate_rises_over_a_tenth_of_the_steps():
     assert [lt._rate_share(done) for done in (0, 0.05, 0.1, 0.55, 1)] == pytest.approx([1e-3, 0.5, 1, 0.5, 0])
-    flow = lt.train_by_gradient_flow(COVARIANCE, N, INITIAL, duration=0.1)
-    assert flow.times.tolist() == pytest.approx([0, 0.025, 0.05, 0.075, 0.1])
 
 
-@pytest.mark.parametrize("message", DIVERGING)
-def test_what_diverges_says_so(message):
-    with pytest.raises(DivergenceError, match=message):
-        DIVERGING[message]()
+def test_what_diverges_says_so():
+    with pytest.raises(DivergenceError, match="infinite with dt = 5; choose a shorter dt"):
+        lt.train_by_gradient_flow(COVARIANCE, N, INITIAL, duration=500, dt=5)
+    with pytest.raises(DivergenceError, match=r"loss at step \d+ is (inf|nan); lower the"):
+        lt.train_on_tasks(COVARIANCE, N, torch.optim.SGD, rate=1e30, steps=50, seed=0, batch=8)

@@ -66,17 +66,6 @@ def test_rec2ftp_by_hand():
     assert metrics.rec2ftp_chance(zsl, icl) == 2 / 4
 
 
-@pytest.mark.filterwarnings("ignore:Rec2FTP")
-def test_rec2ftp_chance_is_the_mean_over_all_ways_to_place_the_repairs():
-    zsl, ft = torch.tensor([0, 0, 0, 0, 0, 1, 1]).bool(), torch.tensor([1, 1, 0, 0, 1, 0, 1]).bool()
-    values = []
-    for repaired in itertools.combinations(range(5), 2):
-        icl = torch.tensor([i in repaired or i == 6 for i in range(7)])
-        values.append(metrics.rec2ftp(zsl, icl, ft))
-        assert metrics.rec2ftp_chance(zsl, icl) == 2 / 5
-    close(torch.tensor(values, dtype=torch.float64).mean(), 2 / 5)
-
-
 def test_rec2ftp_without_repairs_is_nan_with_a_warning():
     zsl, wrong = torch.tensor([False, False, True]), torch.zeros(3, dtype=torch.bool)
     with pytest.warns(RuntimeWarning, match="none of the 2 zero-shot errors") as warned:
@@ -187,20 +176,6 @@ def test_permuted_pairing_gives_every_query_the_update_of_another(n, seed):
     assert (distance.diagonal() > 1e-9).all()
 
 
-@pytest.mark.parametrize("mean", [0, 0.05, 0.3])
-def test_uniform_floor_measures_the_lean_towards_the_all_ones_vector(mean):
-    n, hidden = 60, 2048
-    zsl = randn(n, 1, hidden)
-    zsl = zsl / zsl.norm(dim=-1, keepdim=True)
-    update = 0.5 * (randn(n, 1, hidden, seed=1) + mean) / hidden**0.5
-    icl = zsl + update
-    d = icl / icl.norm(dim=-1, keepdim=True) - zsl
-    lean = torch.cosine_similarity(d, torch.ones(hidden, dtype=torch.float64), dim=-1)
-    expected = math.sqrt(3) / 2 * lean
-    assert within_three_standard_errors(metrics.uniform_floor(zsl, icl, seed=2) - expected, 0)
-    assert metrics.uniform_floor(zsl, icl, seed=2).mean() > (mean > 0) * 0.5 * 0.866 * mean - 0.01
-
-
 @pytest.mark.parametrize(
     "floor", [metrics.ft_with_random_directions, metrics.ft_with_permuted_updates, metrics.uniform_floor]
 )
@@ -212,6 +187,14 @@ def test_floors_depend_on_the_seed_alone(floor):
     close(floor(zsl, ft, seed=0), first, 0)
     assert (floor(zsl, ft, seed=1) - first).abs().max() > 1e-3
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_uniform_floor_measures_the_lean_towards_the_all_ones_vector():
+    zsl = randn(60, 1, 2048) / 2048**0.5
+    d = metrics._unit(zsl + 0.5 * (randn(60, 1, 2048, seed=1) + 0.3) / 2048**0.5) - metrics._unit(zsl)
+    lean = torch.cosine_similarity(d, torch.ones(2048, dtype=torch.float64), dim=-1)
+    found = metrics.uniform_floor(zsl, metrics._unit(zsl) + d, seed=2)
+    assert within_three_standard_errors(found - math.sqrt(3) / 2 * lean, 0) and lean.mean() > 0.1
 
 
 # Part 4. Attention scores.
@@ -227,14 +210,6 @@ def ragged(seed=0, layers=2, heads=3):
 
 def padded(scores):
     return torch.stack([torch.nn.functional.pad(m, (7 - m.shape[-1], 0)) for m in scores])
-
-
-@given(seeds)
-@few
-def test_scores_of_different_lengths_equal_padded_scores(seed):
-    zsl, icl, ft = ragged(seed)
-    close(metrics.sim_am(icl, ft), metrics.sim_am(padded(icl), padded(ft)))
-    close(metrics.sim_am_delta(zsl, icl, ft), metrics.sim_am_delta(padded(zsl), padded(icl), padded(ft)))
 
 
 def test_sim_am_is_the_loop_of_the_definition():
@@ -339,13 +314,8 @@ def test_by_example_is_the_softmax_and_its_sums(layout, seed):
     for start, stop in spans:
         outside[start:stop] = False
     close(metrics.attention_by_example(m.masked_fill(outside, 1e6), spans), mass)
-
-
-def test_by_example_ranks_what_a_softmax_would_round_to_zero():
-    m = torch.tensor([0, -2000, -3000, -1000.0])
-    order = metrics.attention_by_example(m, [(0, 1), (1, 2), (2, 3), (3, 4)])
-    assert (m.double().softmax(-1)[1:] == 0).all()
-    close(order, [0, -2000, -3000, -1000])
+    apart = metrics.attention_by_example(torch.tensor([0, -2000, -3000.0]), [(0, 1), (1, 2), (2, 3)])
+    close(apart, [0, -2000, -3000])  # which a softmax would round to zero
 
 
 @given(seeds)
@@ -523,15 +493,9 @@ def test_changes_beyond_rounding_keep_their_values(seed, axes, shift):
 HALF = {
     **OUTPUT_MEASURES,
     "ft_with_random_directions": lambda zsl, icl, ft: metrics.ft_with_random_directions(zsl, ft, seed=0),
-    "ft_with_permuted_updates": lambda zsl, icl, ft: metrics.ft_with_permuted_updates(zsl, ft, seed=0),
     "uniform_floor": lambda zsl, icl, ft: metrics.uniform_floor(zsl, icl, seed=0),
     "sim_am": lambda zsl, icl, ft: metrics.sim_am(icl[None], ft[None]),
     "sim_am_delta": lambda zsl, icl, ft: metrics.sim_am_delta([zsl], [icl], [ft]),
-    "kendall_training_tokens": lambda zsl, icl, ft: metrics.kendall_training_tokens(icl, ft),
-    "kendall_tau_a": lambda zsl, icl, ft: metrics.kendall_tau_a(icl, ft),
-    "top_k_recall": lambda zsl, icl, ft: metrics.top_k_recall(icl, ft, k=2),
-    "by_example": lambda zsl, icl, ft: metrics.attention_by_example(icl, [(0, 3), (3, 7)], mean=True),
-    "permuted_tokens": lambda zsl, icl, ft: metrics.permuted_tokens(icl, seed=0),
     "update_cosines": lambda zsl, icl, ft: metrics.update_cosines(icl, ft),
 }
 

@@ -20,26 +20,6 @@ def quadratic(value, eta):
     return torch.where(lag > 0, eta ** lag.clamp(min=0).double(), 0.0) @ value
 
 
-def extrapolated(value, eta):
-    """v_i + eta (v_i - v_{i-1}), with nothing before the first value."""
-    before = torch.cat([torch.zeros_like(value[..., :1, :]), value[..., :-1, :]], -2)
-    return value + eta * (value - before)
-
-
-def terms(name, eta, t, value):
-    """The terms of an average at position t, from its definition; `permuted` is tested for what it promises below."""
-    past = [(t - i, value[..., i, :]) for i in range(t)]
-    if name == "momentum":
-        return [eta**s * v for s, v in past]
-    if name == "normalised":
-        return [(1 - eta) * eta ** (s - 1) * v for s, v in past]
-    if name == "nesterov":
-        return [eta ** (t - i) * extrapolated(value, eta)[..., i, :] for i in range(t)]
-    if name == "previous":
-        return [eta * v for s, v in past if s == 1]
-    return [eta**s * v for s, v in past if s <= 4]
-
-
 @pytest.mark.parametrize(("T", "eta"), [(T, eta) for T in LENGTHS for eta in ETAS if T <= 200 or eta == 0.99])
 def test_ema_is_the_sum_over_all_earlier_values(T, eta):
     value = randn(T, 2)
@@ -56,26 +36,27 @@ def test_the_decaying_bias_is_the_average(T, d, batch, eta, seed):
     close(biases, momentum.ema(values, eta), 1e-10)
 
 
-@pytest.mark.parametrize("name", [name for name in momentum.AVERAGES if name != "permuted"])
-@pytest.mark.parametrize("eta", [0.3, 0.9])
-def test_every_average_is_its_definition(name, eta):
-    value = randn(2, 90, 3)
-    average = momentum.AVERAGES[name](value, eta)
-    assert not average[:, 0].any()
-    for t in (1, 2, 5, 64, 89):
-        close(average[:, t], sum(terms(name, eta, t, value)))
+DEFINED = {
+    "momentum": lambda s, eta: eta**s,
+    "normalised": lambda s, eta: (1 - eta) * eta ** (s - 1),
+    # eta^s (v + eta (v - the one before)) of one value, and what the next one takes off it, unless that is the present
+    "nesterov": lambda s, eta: eta**s * (1 + eta) - (s > 1) * eta**s,
+    "previous": lambda s, eta: (s == 1) * eta,
+    "short_convolution": lambda s, eta: (s <= 4) * eta**s,
+}
+"""The weight of a value at lag s; `permuted` is tested for what it promises below."""
 
 
 @each_average
 @pytest.mark.parametrize("T", [1, 2, 5, 64, 65, 150])
-def test_lag_weights_and_decoding_are_the_last_row_of_the_average(name, T):
-    value = randn(2, 3, T, 4)
-    last = momentum.AVERAGES[name](value, 0.9)[..., -1:, :]
-    close(momentum.newest_average(value, 0.9, name), last)
-    weights = momentum.LAG_WEIGHTS[name](0.9, T - 1)
-    assert weights.shape == (T - 1,) and weights.dtype == torch.float64
-    assert set(momentum.LAG_WEIGHTS) == set(momentum.AVERAGES)
-    close(last[..., 0, :], torch.einsum("s,bhsd->bhd", weights, value[..., :-1, :].flip(-2)))
+def test_averages_have_the_weights_of_their_definition_and_decode_their_last_row(name, T):
+    value, weights = randn(2, 3, T, 4), momentum.LAG_WEIGHTS[name](0.9, T - 1)
+    average = momentum.AVERAGES[name](value, 0.9)
+    assert not average[..., 0, :].any() and weights.dtype == torch.float64
+    close(momentum.newest_average(value, 0.9, name), average[..., -1:, :])
+    close(average[..., -1, :], torch.einsum("s,bhsd->bhd", weights, value[..., :-1, :].flip(-2)))
+    if name in DEFINED:
+        close(weights, torch.tensor([DEFINED[name](s, 0.9) for s in range(1, T)], dtype=torch.float64))
 
 
 def test_permuted_weights_are_those_of_the_average_in_an_order_of_their_own_at_each_position():

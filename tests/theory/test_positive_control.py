@@ -5,6 +5,7 @@ from functools import cache, partial
 
 import pytest
 import torch
+from draws import close as nearly
 from draws import randn, seeded
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,8 +30,7 @@ def unit(x):
     return x / x.norm(dim=-1, keepdim=True)
 
 
-def close(actual, expected, tolerance=1e-10):
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+close = partial(nearly, tolerance=1e-10)
 
 
 def random_heads(H=3, d_k=2, d_v=4, D=5, seed=0):
@@ -63,7 +63,7 @@ def nineteen_of_twenty(holds):
 # Part 1. Linear attention with heads.
 
 
-def test_attention_is_linear_attention_of_duality_head_by_head():
+def test_attention_is_linear_attention_of_duality_head_by_head_and_what_its_maps_give():
     heads, E = random_heads(), randn(2, 6, 5)
     for e, h in zip(E, pc.attention_output(heads, E), strict=True):
         each = [
@@ -71,10 +71,6 @@ def test_attention_is_linear_attention_of_duality_head_by_head():
             for W_Q, W_K, W_V in zip(*heads, strict=True)
         ]
         close(h, sum(each))
-
-
-def test_maps_applied_to_the_attention_queries_are_the_output():
-    heads, E = random_heads(), randn(2, 6, 5)
     queries = torch.einsum("hkD,nD->nhk", heads.W_Q, E[:, -1])
     close(torch.einsum("nhvk,nhk->nv", pc.linear_maps(heads, E), queries), pc.attention_output(heads, E))
 
@@ -89,16 +85,10 @@ def test_in_context_learning_is_one_gradient_step_at_any_rate(seed, shape, rate)
     W_0, lesson, X = drawn(seed, N, 3, d, d_out, T=T)
     x, q = lesson.examples[:, -1], X[:, -1]
     heads, E = pc.gradient_step_heads(W_0), pc.zero_shot_tokens(X, d_out)
-    step = duality.train_linear_layer(
-        W_0, x, lesson.targets, duality.GradientDescent(rate), duality.full_batches(N, steps=1)
-    )
+    step = duality.train_linear_layer(W_0, x, lesson.targets, duality.GradientDescent(rate), duality.full_batches(N, 1))
     in_context = pc.in_context_tokens(pc.demonstration_tokens(lesson, rate), E)
     close(pc.attention_output(heads, E), q @ W_0.T)
     close(pc.attention_output(heads, in_context), q @ step.W.T)
-    close(
-        pc.attention_output(heads, in_context),
-        q @ W_0.T + duality.linear_attention(step.dual.values, step.dual.keys, q),
-    )
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 6])
@@ -131,31 +121,6 @@ def test_fine_tuning_takes_the_gradients_of_autograd(keys):
     close(tuned.W_V, W_V.detach())
 
 
-@given(seeds, sizes, sizes, sizes, st.floats(1e-3, 0.1))
-@few
-def test_values_alone_are_a_linear_layer_and_have_its_dual(seed, N, T, H, lr):
-    """At any rate: sequential descent on h = W_V p, and so linear attention with the keys p(E_i)."""
-    heads, E, targets = random_heads(H, seed=seed), unit(randn(N, T, 5, seed=seed)), randn(N, 4, seed=seed + 2)
-    p = pc._readings(heads, E).flatten(1)
-    layer = duality.train_linear_layer(
-        torch.cat(list(heads.W_V), -1), p, targets, duality.GradientDescent(lr), torch.arange(N).split(1)
-    )
-    tuned = pc.fine_tune(heads, E, targets, lr, keys=False)
-    scale = layer.W.abs().max().item()
-    close(torch.cat(list(tuned.W_V), -1) / scale, layer.W / scale)
-    kernel = duality.linear_attention(layer.dual.values, layer.dual.keys, p)
-    close(
-        (pc.attention_output(tuned, E) - pc.attention_output(heads, E)) / kernel.abs().max(),
-        kernel / kernel.abs().max(),
-        1e-8,
-    )
-
-
-def tangent_kernel(heads, E, E_q):
-    """How much example i moves query q when values learn: kappa(i, q) = sum_h p^h(E_i) . p^h(E_q)."""
-    return torch.einsum("ihD,qhD->iq", pc._readings(heads, E), pc._readings(heads, E_q))
-
-
 def first_order_error(compared):
     """|P (h_FT - h_ICL)| / |P (h_ICL - h_ZSL)|, P at a right angle to h_ZSL, in which the keys change lengths."""
     z = unit(compared.zsl)
@@ -171,21 +136,6 @@ def test_fine_tuning_tends_to_the_step_of_icl_and_its_error_is_linear_in_the_rat
     errors = [first_order_error(pc._compare(heads, lesson, lesson, X, rate=rate, lr=rate / 2)) for rate in (2e-5, 1e-5)]
     assert errors[1] < 1e-2
     assert errors[0] / errors[1] == pytest.approx(2, rel=0.05)
-
-
-@pytest.mark.parametrize(("n_heads", "T"), [(1, 1), (2, 1), (1, 3), (3, 2)])
-def test_to_first_order_values_follow_the_kernel_and_keys_change_the_length_alone(n_heads, T):
-    W_0, lesson, X = drawn(1, 5, 4, 6, 3, T=T)
-    heads, lr = pc.gradient_step_heads(W_0, n_heads=n_heads), 1e-7
-    r = lesson.targets - lesson.examples[:, -1] @ W_0.T
-    kernel = tangent_kernel(heads, pc.zero_shot_tokens(lesson.examples, 3), pc.zero_shot_tokens(X, 3))
-    both, values = (pc._compare(heads, lesson, lesson, X, rate=0.1, lr=lr, keys=keys) for keys in (True, False))
-    change = (values.ft - values.zsl)[:, 0] / lr
-    close(change, kernel.T @ r, 1e-5)
-    of_keys = (both.ft - values.ft)[:, 0] / lr
-    z = unit(both.zsl[:, 0])
-    assert of_keys.norm() > 0.01 * change.norm()
-    close(of_keys, z * (z * of_keys).sum(-1, keepdim=True), 1e-5)
 
 
 # Part 4. The ceiling of the cosine of the updates.
@@ -210,22 +160,12 @@ def test_the_ceiling_of_one_own_token_by_hand_and_reached_by_the_values(seed, d,
     dW, q = compared.dW_icl[:, 0], X[:, -1]
     ceiling = pc.update_cosine_ceiling(compared.dW_icl, compared.own_keys)
     close(ceiling[:, 0], torch.einsum("nvk,nk->nv", dW, q).norm(dim=-1) / dW.norm(dim=(1, 2)))
-    close(metrics.update_cosines(compared.dW_icl, compared.dW_ft), ceiling, 1e-3)
+    close(metrics.update_cosines(compared.dW_icl, compared.dW_ft), ceiling, tolerance=1e-3)
 
 
-def test_the_mean_square_of_the_ceiling_is_the_share_of_directions_that_own_tokens_have():
-    dW, K = randn(3, 16, seed=1).expand(20000, -1, -1), randn(20000, 4, 16)
-    assert pc.update_cosine_ceiling(dW, K).square().mean().item() == pytest.approx(4 / 16, abs=0.002)
-
-
-@pytest.mark.parametrize(
-    ("changed", "error"), [({"n_heads": 3}, ValueError), ({"rate": 100.0}, DivergenceError)], ids=["heads", "rate"]
-)
-def test_what_the_construction_cannot_do_is_refused(changed, error):
-    with pytest.raises(
-        error, match=r"n_heads = 3 should divide the width of the inputs, d = 20|lower the learning rate"
-    ):
-        pc.positive_control(replace(NARROW, **changed), [0])
+def test_a_rate_at_which_training_diverges_is_refused():
+    with pytest.raises(DivergenceError, match="lower the learning rate"):
+        pc.positive_control(replace(NARROW, rate=100.0), [0])
 
 
 # Part 5. What is measured, over twenty tasks: bounds hold for 19 of them, means within a few standard errors.
@@ -235,14 +175,6 @@ def test_what_the_construction_cannot_do_is_refused(changed, error):
 @pytest.mark.parametrize("measure", ["sim_aou", "sim_aou_tangent_uncentred", "sim_aou_tangent", "sim_aou_residual"])
 def test_every_similarity_finds_the_step_at_a_small_rate(setting, measure):
     assert nineteen_of_twenty(of_seeds(setting, measure) > 0.99)
-
-
-@each_shape
-def test_the_distance_from_one_is_of_second_order(setting):
-    """With values that follow the step exactly, twice the rate is four times the distance."""
-    setting = replace(setting, n_heads=1)
-    distances = [1 - of_seeds(replace(setting, rate=rate), "sim_aou") for rate in (4e-3, 2e-3)]
-    assert nineteen_of_twenty(abs(distances[0] / distances[1] - 4) < 0.4)
 
 
 @pytest.mark.parametrize(
@@ -259,15 +191,7 @@ def test_ascent_is_the_opposite(setting):
     assert nineteen_of_twenty(of_seeds(replace(setting, direction=-1), "sim_aou") < -0.99)
 
 
-@pytest.mark.parametrize(
-    ("taught", "n_heads"),
-    [
-        ("foreign", 1),
-        ("shuffled", 4),
-        pytest.param("foreign", 4, marks=pytest.mark.weekly),
-        pytest.param("shuffled", 1, marks=pytest.mark.weekly),
-    ],
-)
+@pytest.mark.parametrize(("taught", "n_heads"), [("foreign", 1), ("shuffled", 4)])
 @pytest.mark.parametrize("measure", ["sim_aou", "sim_aou_raw", "sim_aou_residual", "update_cosine", "value_cosine"])
 def test_what_is_not_the_task_is_not_similar(taught, n_heads, measure):
     values = of_seeds(replace(WIDE, taught=taught, n_heads=n_heads), measure)
