@@ -20,10 +20,10 @@ SAID = f"Stored, computed with {STARTER}"
 def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypatch, checkpoint):
     monkeypatch.setenv("EXPLAINER_MODEL", "other")
     said = f", computed with {checkpoint}" if checkpoint not in ("other", "") else ""
-    assert base.of_checkpoint(checkpoint) == said
+    assert base._of_checkpoint(checkpoint) == said
     assert f">Stored{html.escape(said)}<" in base.badge("Stored: 8 runs.", checkpoint)
     monkeypatch.delenv("EXPLAINER_MODEL")
-    assert base.of_checkpoint(checkpoint) == ""
+    assert base._of_checkpoint(checkpoint) == ""
 
 
 def test_figures_tables_and_explorables_say_it(monkeypatch):

@@ -14,13 +14,6 @@ def test_every_value_stands_in_its_row():
     assert [bool(trace.showlegend) for trace in clouds] == [True, False] and figure.layout.yaxis.showgrid is False
 
 
-def test_neighbours_differ_in_mark_and_colour_and_the_seventh_begins_again():
-    rows = {"capitals": [0.1, -0.1]}
-    figure = beside_controls.clouds_with_markers(rows, {str(i): {"capitals": i} for i in range(7)}, "SimAOU")
-    first, second, *_, seventh = (trace.marker for trace in figure.data[1:])
-    assert first.color == seventh.color != second.color and first.symbol != second.symbol
-
-
 def test_table_has_a_row_for_each_control_and_says_where_a_measure_is_missing():
     difference = Interval(-0.3, -0.4, 0.1, 0.02)
     rows = beside_controls.table_rows({("pairs", "ascent", "x"): difference, ("pairs", "untrained", "y"): difference})

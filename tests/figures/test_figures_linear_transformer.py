@@ -11,12 +11,6 @@ SHARES = 1 - np.exp(-TIMES[:, None] * np.array(EIGENVALUES))
 REACHED = -np.log(1 - figures._LEVEL) / np.array(EIGENVALUES)
 
 
-def test_valley_marks_the_flattest_point():
-    figure = figures.curvature_by_imbalance([-2, -1, 0, 1], {"one": [5, 3, 2, 3], "five": [9, 8, 9, 10]})
-    marks = [trace for trace in figure.data if trace.mode == "markers"]
-    assert [(mark.x, mark.y) for mark in marks] == [((0,), (2,)), ((-1,), (8,))]
-
-
 def test_curves_pass_through_their_marks():
     figure = figures.learning_curves(TIMES, SHARES, REACHED, EIGENVALUES)
     for k in range(3):
@@ -26,14 +20,6 @@ def test_curves_pass_through_their_marks():
         assert curve.line.color == mark.marker.color and mark.showlegend is False
     assert len({figure.data[2 * k].line.dash for k in range(3)}) == 3
     assert sum(len(trace.x) for trace in figure.data) < 400, "the page's table of numbers holds them"
-
-
-def test_decay_shows_sizes_and_the_line_of_the_rate():
-    figure = figures.missing_over_time(TIMES[:100], SHARES[:100] - 1, 0.3, EIGENVALUES)
-    *curves, line = figure.data
-    assert len(curves) == 3 and all(min(curve.y) >= 0 and curve.mode == line.mode == "lines" for curve in curves)
-    assert curves[2].y == pytest.approx(line.y, abs=1e-12)  # the direction that falls at this rate
-    assert figure.layout.yaxis.type == "log"
 
 
 def test_a_cell_has_an_interval_over_seeds_and_none_for_one_run():

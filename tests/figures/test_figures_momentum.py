@@ -1,10 +1,11 @@
-"""The readout, the figures and the cells of the table of the chapter on momentum attention."""
+"""The readout, the figures and the cells of tables of the pages on optimisers and momentum attention."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from explainer.errors import ShapeError
 from explainer.figures import momentum
+from explainer.theory.statistics import Interval, student
 
 B, T, VOCABULARY = 60, 24, 5
 
@@ -28,11 +29,6 @@ def test_what_the_output_holds_is_read_back_and_nothing_else(tokens):
     assert all(abs(value) < 0.05 for value in (*found[:2], found[3]))
 
 
-def test_a_sum_over_lags_is_read_back_by_its_squared_weights(tokens):
-    outputs = shifted(tokens, 1) + 0.5 * shifted(tokens, 2)
-    assert momentum.readout_by_lag(outputs, tokens, [1, 2], first=2) == pytest.approx([0.8, 0.2], abs=0.05)
-
-
 def test_readout_is_least_squares_on_the_first_half(tokens):
     outputs = np.random.default_rng(3).normal(size=(B, T, 4)) + shifted(tokens, 1)[..., :4]
     X = np.concatenate([outputs, np.ones((B, T, 1))], -1)[:, 2:]
@@ -41,26 +37,6 @@ def test_readout_is_least_squares_on_the_first_half(tokens):
     right = named[30:].reshape(-1, VOCABULARY)
     expected = 1 - ((X[30:].reshape(-1, 5) @ fit - right) ** 2).mean() / right.var(0).mean()
     assert momentum.readout_by_lag(outputs, tokens, [1], first=2) == [pytest.approx(expected, abs=1e-5)]
-
-
-def test_readout_refuses_what_does_not_fit(tokens):
-    with pytest.raises(ShapeError, match=r"\(60, 24\)"):
-        momentum.readout_by_lag(np.zeros((B, T)), tokens, [1], first=2)
-    with pytest.raises(ShapeError):
-        momentum.readout_by_lag(np.zeros((B, T + 1, 3)), tokens, [1], first=2)
-    for lag in (0, 3):
-        with pytest.raises(ValueError, match=rf"lags = \[{lag}\]"):
-            momentum.readout_by_lag(np.zeros((B, T, 3)), tokens, [lag], first=2)
-
-
-def test_a_valley_has_a_panel_for_each_path_and_contours_of_equal_loss():
-    paths = {"a": np.array([[-10.0, 1.0], [0.0, 0.0]]), "b": np.array([[-10.0, 1.0], [1.0, 1.0], [0.0, 0.5]])}
-    figure = momentum.optimiser_paths(paths, kappa=4, levels=[2, 8])
-    assert [title.text for title in figure.layout.annotations] == ["a", "b"]
-    assert [trace.name for trace in figure.data] == ["a", "b"]
-    assert list(figure.data[1].x) == [-10, 1, 0] and list(figure.data[1].y) == [1, 1, 0.5]
-    ends = {(shape.x1, shape.y1) for shape in figure.layout.shapes}
-    assert len(figure.layout.shapes) == 4 and ends == {(2, 1), (4, 2)}  # losses 2 and 8 at both ends
 
 
 def test_a_quoted_table_is_printed_as_the_paper_prints_it():
@@ -72,3 +48,28 @@ def test_ratios_are_taken_pair_by_pair():
     """A pause that hits both of a pair leaves the ratio alone."""
     rows = momentum.timing_rows({512: [(0.1, 0.11), (0.2, 0.22), (0.4, 0.44)]})
     assert rows == [("512", "200 (150 to 300)", "220 (165 to 330)", "1.10 (1.10 to 1.10)")]
+
+
+def test_a_form_is_exact_where_no_error_exceeds_rounding():
+    found = momentum.exactness({"one": [1e-16, 3e-16, 2e-16], "other": [0.0, 0.3, 0.1]})
+    assert found == {"one": "exact, 2e-16 (3e-16)", "other": "<strong>no</strong>, 0.10 (0.30)"}
+
+
+def test_gap_curves_have_a_bar_at_every_fourth_point():
+    values = pd.DataFrame([[0.0, 1.0]] * 8)
+    bars = momentum.gap_curves({"a": values}).data[-1].error_y.array
+    interval = student(values.loc[0])
+    expected = pytest.approx(interval.high - interval.estimate, rel=1e-3)
+    assert [place for place, bar in enumerate(bars) if bar is not None] == [3, 7] and bars[3] == expected
+
+
+def test_effects_draw_each_seed_and_the_mean():
+    nan = float("nan")
+    rows = {"a, early": ([-40.0, -30.0, -26.0], Interval(-33.0, -50.0, -10.0)), "b": ([10.0], Interval(10.0, nan, nan))}
+    figure = momentum.effect_sizes(rows, "nats")
+    seeds, mean, other, alone = figure.data
+    assert seeds.x == (-40, -30, -26) and mean.x == (-33,)
+    assert (mean.error_x.array, mean.error_x.arrayminus) == ((23,), (17,))
+    assert alone.error_x.array is None and not alone.showlegend and not other.showlegend
+    assert figure.layout.xaxis.title.text == "nats"
+    assert figure.layout.yaxis.ticktext == ("a,<br>early", "b")

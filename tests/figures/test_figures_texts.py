@@ -12,7 +12,7 @@ from conftest import ROOT
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from explainer.figures import clock, drawings, texts
+from explainer.figures import texts
 
 WORDS = ROOT / "src" / "explainer" / "figures" / "words"
 
@@ -22,15 +22,7 @@ def words(monkeypatch):
     own = {
         "a": {"caption": "n = {n},\nof {of:.1f}.", "alt": "At {of[GD]:.0%}: {tokens[0]!r}.", "provenance": "Live."},
         "b": {"caption": "C.", "head": ["<i>x</i>", "y"], "rows": [["one", "{n:.2f}"]]},
-        "c": {"caption": "C.", "head": ["x"], "rows": [], "facts": "seed {n}"},
-        "e": {
-            "caption": "What to see.",
-            "sample": "{n} draws.",
-            "alt": "A.",
-            "head": ["x"],
-            "rows": [],
-            "provenance": "Live.",
-        },
+        "c": {"caption": "C.", "sample": "{n} draws.", "head": ["x"], "rows": [], "facts": "seed {n}"},
     }
     monkeypatch.setattr(texts, "_texts", lambda chapter: own)
     return texts.Texts("chapter")
@@ -43,24 +35,14 @@ def test_numbers_are_filled_in_one_by_one(words):
         "At 11%: '  two spaces'.",
         "Live.",
     )
-    shown = words.figure("a", go.Figure(), n=[1, 2], of={"GD": 0.5}, tokens=[""])
-    assert shown.caption == "n = 1, 2, of GD 0.5."
-
-
-def test_the_second_part_of_a_caption_is_filled_in_where_there_is_one(words):
-    figure, table = words.figure("e", go.Figure(), n=20), words.table("e", n=20)
-    assert (figure.caption, figure.sample) == (table.caption, table.sample) == ("What to see.", "20 draws.")
-    assert words.table("b", n=1, provenance="Live.").sample == ""
-
-
-def test_lists_in_a_mapping_stay_apart(words):
-    assert texts._filled("{m:.1f}", {"m": {"a": [0.11, 0.2], "b": (1, 2)}}) == "a 0.1, 0.2; b 1.0, 2.0"
 
 
 def test_table_takes_rows_of_the_file_or_given_ones(words):
     assert words.table("b", n=1 / 3, provenance="Live.").rows == [["one", "0.33"]]
     given = words.table("b", ["z"], [["1"]], provenance="Live.")
     assert (given.head, given.rows, given.provenance) == (["z"], [["1"]], "Live.")
+    assert (words.table("c", n=20).sample, given.sample) == ("20 draws.", "")
+    assert texts._filled("{m:.1f}", {"m": {"a": [0.11, 0.2], "b": (1, 2)}}) == "a 0.1, 0.2; b 1.0, 2.0"
 
 
 @pytest.fixture
@@ -68,7 +50,7 @@ def cell(monkeypatch):
     """Runs code in a notebook whose time passes in `wait(seconds)` only, and returns the origins that it collected."""
     now, shell = [0.0], InteractiveShell(config=Config(HistoryManager={"enabled": False}))
     wait = lambda seconds: now.append(now[-1] + seconds)  # noqa: E731
-    monkeypatch.setattr(clock, "perf_counter", lambda: now[-1])
+    monkeypatch.setattr(texts, "perf_counter", lambda: now[-1])
     monkeypatch.setattr(texts, "get_ipython", lambda: shell)
 
     def run(code):
@@ -160,9 +142,3 @@ def test_every_text_is_shown_and_every_figure_has_one(path):
     code = code_of(path.stem)
     assert set(re.findall(r'texts\.(?:figure|table|drawing)\(\s*"(\w+)"', code)) == written
     assert f'Texts("{path.stem}")' in code
-
-
-def test_every_drawing_has_whole_sentences():
-    for svg in WORDS.with_name("drawings").glob("*.svg"):
-        drawing = drawings.drawing(svg.stem)
-        assert drawing.svg.startswith("<svg") and drawing.caption.endswith(".") and drawing.alt.endswith(".")

@@ -37,12 +37,6 @@ def test_dots_show_ends_of_intervals_where_there_are_any():
     assert floor.error_x.array is None
 
 
-def test_dots_tell_measured_quoted_and_floors_apart_without_colour():
-    symbols = [t.marker.symbol for t in drawn(quoted={"paper": {"a": 0.5}}, floors={"floor": {"a": 0.1}}).data]
-    assert [symbol.endswith("-open") for symbol in symbols] == [False, False, True, False]
-    assert len(set(symbols)) == 4 and symbols[3] in forms._GREY_MARKERS
-
-
 @pytest.mark.parametrize("columns", [1, 2])
 def test_panels_have_the_same_rows_and_looks_and_one_legend(columns):
     figure = forms.dot_panels(PANELS, "x", columns=columns, line=None)
@@ -67,13 +61,6 @@ def test_what_a_context_and_a_training_do_looks_the_same_in_every_figure():
 
 
 CURVES = {"one": {"s": {0: Interval(0.5, 0.4, 0.7), 16: Interval(0.9, 0.8, 1)}, "t": {16: Interval(1, 0, 2)}}}
-
-
-def test_curves_are_drawn_from_left_to_right():
-    at = {3e-3: Interval(0.3, 0.2, 0.4), 1e-4: Interval(0.1, 0, 0.2)}
-    figure = forms.curve_panels({"one": {"s": at}}, "learning rate")
-    assert list(figure.data[0].x) == [1e-4, 3e-3] and list(figure.data[0].y) == [0.1, 0.3]
-    assert figure.layout.xaxis.type == "log"
 
 
 def test_curves_by_rank_keep_their_names():

@@ -17,17 +17,11 @@ from bookbuilder.renderers import _values
 from explainer import figures
 from explainer.figures import (
     attention,
-    attention_as_weight_update,
     beside_controls,
-    dual_form,
-    induction,
-    language_models,
     learning_in_context,
     linear_transformer,
     measurements,
     momentum,
-    optimisers,
-    softmax_gap,
     verdict,
 )
 from explainer.theory.statistics import Interval
@@ -51,22 +45,24 @@ DRAWN = {
     "dots in a column": lambda: figures.dot_panels(DOTS, "x", floors=FLOORS, quoted=QUOTED),
     "dots in two columns": lambda: figures.dot_panels(DOTS, "x", columns=2, line=None),
     "curves": lambda: figures.curves([1, 4, 9], {"s": ENDS, "FT": ENDS}, "x", "y"),
-    "curves by rank": lambda: learning_in_context.label_share([1, 4, 9], {"s": ENDS, "t": ENDS}, 0.4),
+    "curves by rank": lambda: learning_in_context.against_k([1, 4, 9], {"s": ENDS, "t": ENDS}, "y", (0, 1)).add_hline(
+        y=0.4, line_dash="dot"
+    ),
     "panels of curves": lambda: figures.curve_panels(CURVES, "x", floors={"one": {"t": {4: A}}}),
     "panels of curves by rank": lambda: figures.curve_panels(CURVES, "x", columns=2, by_rank=True),
     "matrices": lambda: figures.matrices({"a": X - 1, "b": X}),
     "matrices with axes": lambda: figures.matrices({"a": X - 1, "b": X}, ("y", "x")),
     "tokens": lambda: attention.bar_per_token(["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"),
-    "bars": lambda: attention_as_weight_update.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
+    "bars": lambda: attention.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
     "clouds": lambda: beside_controls.clouds_with_markers(
         {"a": X[0], "b": X[1]}, {"m": {"a": 1, "b": 2}, "n": {"a": 0, "b": -1}}, "x"
     ),
-    "falling losses": lambda: dual_form.falling_loss(
+    "falling losses": lambda: attention.falling_loss(
         [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
     ),
-    "heads": lambda: induction.head_scores({"a": X / 4, "b": X / 5}, {"a": [(3, 2)], "b": [(0, 1)]}),
-    "gaps": lambda: language_models.gap_curves({"a": GAPS, "b": GAPS[[0]]}),
-    "effects": lambda: language_models.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
+    "heads": lambda: attention.head_scores({"a": X / 4, "b": X / 5}, {"a": [(3, 2)], "b": [(0, 1)]}),
+    "gaps": lambda: momentum.gap_curves({"a": GAPS, "b": GAPS[[0]]}),
+    "effects": lambda: momentum.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
     "layer and step": lambda: linear_transformer.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),
     "valley": lambda: linear_transformer.curvature_by_imbalance([-1, 0, 2], {"a": [3, 1, 2], "b": [2, 3, 4]}),
     "learning": lambda: linear_transformer.learning_curves(TIMES, np.arange(10).reshape(5, 2) / 9, [0.3, 5.5], [2, 1]),
@@ -85,12 +81,12 @@ DRAWN = {
     ),
     "paths": lambda: momentum.optimiser_paths(PATHS, kappa=4, levels=[2, 8]),
     "curves on a phone": lambda: momentum.curves_for_phone([1, 4, 9], {"s": ENDS}, ("x", "y"), log_y=True),
-    "coefficients": lambda: optimisers.recalled_coefficients(X[0], X[1], X, X / 2, 0.9),
-    "errors by spread": lambda: softmax_gap.error_by_logit_spread([0.25, 1, 4], {"a": X.T, "b": X.T / 2}),
-    "errors by features": lambda: softmax_gap.error_by_features([16, 64, 256], {"a": X.T}),
-    "drift": lambda: softmax_gap.zero_shot_drift({"a": X, "b": X / 2}),
-    "gate": lambda: softmax_gap.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
-    "shares": lambda: verdict.normalised_positions({n: {"row": {"share of the way": A}} for n in ("<a>", "b")}),
+    "coefficients": lambda: momentum.recalled_coefficients(X[0], X[1], X, X / 2, 0.9),
+    "errors by spread": lambda: attention.error_by_logit_spread([0.25, 1, 4], {"a": X.T, "b": X.T / 2}),
+    "errors by features": lambda: attention.error_by_features([16, 64, 256], {"a": X.T}),
+    "drift": lambda: attention.zero_shot_drift({"a": X, "b": X / 2}),
+    "gate": lambda: attention.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
+    "shares": lambda: verdict._normalised_positions({n: {"row": {"share of the way": A}} for n in ("<a>", "b")}),
 }
 
 

@@ -363,7 +363,7 @@ def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_pa
     page = (tmp_path / "own.html").read_text("utf-8")
     assert "<b>mine" not in page and "&lt;b&gt;mine" in page
     assert not re.search(r"<script[^>]* src=|<link", page), "nothing is fetched"
-    drawn = verdict.normalised_positions(verdict_scale.verdict("mine"))
+    drawn = verdict._normalised_positions(verdict_scale.verdict("mine"))
     assert drawn.layout.showlegend is False  # of one model
     assert [list(trace.x) for trace in drawn.data] == [
         [

@@ -9,8 +9,7 @@ from explainer.figures.base import (
     Table,
 )
 from explainer.figures.forms import curve_panels, curves, dot_panels, dot_plot, matrices
-from explainer.figures.predict import predict
-from explainer.figures.texts import Texts
+from explainer.figures.texts import Texts, predict
 
 __all__ = [
     "CAPTION_MIME",

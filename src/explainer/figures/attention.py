@@ -1,12 +1,30 @@
-"""Figures of the chapter `keys_queries_values`."""
+"""Figures of attention: the tokens that a query sees, heads by their scores, heads that learn, softmax and its forms.
 
-from collections.abc import Collection, Sequence
+They are those of the chapters on keys, queries and values, on the weight update, on what would make it learning and on
+softmax, and of their studies.
+"""
 
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
+from plotly.subplots import make_subplots
 from torch import Tensor
 
-from explainer.figures.base import COLOURS, legend_below
+from explainer.figures.base import COLOURS, LEGEND_BELOW, LINES, MARKERS, MARKS, error_bars, significant_digits
+from explainer.theory import statistics
+
+_Array = np.ndarray
+_Losses = Mapping[int, tuple[Float[_Array, "tasks lengths"], Float[_Array, "tasks lengths"]]]
+"""For each number of layers what the heads leave, and what gradient descent does."""
+_BELOW = LEGEND_BELOW | {"y": -0.27, "traceorder": "normal"}
+
+# From nothing to the blue of keys, so that the page's own background is the zero, light or dark.
+_SHADES = ((0, "rgba(0, 114, 178, 0)"), (1, "rgba(0, 114, 178, 1)"))
+_MARGIN = {"l": 60, "r": 15, "t": 90, "b": 50}  # above, the scale
+_OPEN, _MARK = {"xgap": 1, "ygap": 1}, {"symbol": "circle-open", "size": 11, "color": "#d55e00", "line": {"width": 2}}
 
 
 def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
@@ -23,4 +41,136 @@ def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: C
     labels = [repr(token)[1:-1] for token in tokens]
     figure.update_yaxes(tickvals=list(rows), ticktext=labels, autorange="reversed", tickfont={"family": "monospace"})
     figure.update_xaxes(title_text="attention weight", rangemode="tozero")
-    return figure.update_layout(height=22 * len(tokens) + 150, legend=legend_below(-0.13), bargap=0.25)
+    return figure.update_layout(height=22 * len(tokens) + 150, legend=LEGEND_BELOW | {"y": -0.13}, bargap=0.25)
+
+
+def log_prob_bars(log_probs: Mapping[str, np.ndarray]) -> go.Figure:
+    """One bar with its bootstrap interval for each array of log-probabilities, one per query."""
+    bars = np.array([statistics.bootstrap_interval([(each,)]) for each in log_probs.values()]).T
+    look = {"orientation": "h", "marker": {"color": COLOURS[0], "opacity": 0.75}}
+    figure = go.Figure(go.Bar(x=bars[0].tolist(), y=list(log_probs), error_x=error_bars(bars), **look))
+    figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(title_text="mean log-probability of the right answer (nats)")
+    return figure.update_layout(height=70 + 36 * len(log_probs))
+
+
+def head_scores(panels: Mapping[str, np.ndarray], marked: Mapping[str, Sequence[tuple[int, int]]]) -> go.Figure:
+    """A panel (layers, heads) for each score, shaded from 0 to 1, with rings around the marked (layer, head)."""
+    figure = make_subplots(rows=1, cols=len(panels), subplot_titles=list(panels), shared_yaxes=True)
+    for column, (name, scores) in enumerate(panels.items(), 1):
+        layers, heads = (np.arange(size) + 1 for size in scores.shape)
+        shades = _shaded(name, scores, heads, layers, showscale=column == len(panels))
+        figure.add_trace(shades, row=1, col=column)
+        y, x = np.array(marked[name]).T + 1
+        ring = go.Scatter(x=x, y=y, mode="markers", marker=_MARK, name=f"strongest, {name}", hoverinfo="skip")
+        figure.add_trace(ring, row=1, col=column)
+    figure.update_xaxes(title_text="head", dtick=2, showgrid=False)
+    figure.update_yaxes(showgrid=False, dtick=5, tick0=0, range=[0.5, max(map(len, panels.values())) + 0.5])
+    figure.update_yaxes(title_text="layer", row=1, col=1)
+    return figure.update_layout(height=540, showlegend=False, margin=_MARGIN)
+
+
+def _shaded(name: str, z: np.ndarray, x: np.ndarray, y: np.ndarray, *, showscale: bool) -> go.Heatmap:
+    bar = {"orientation": "h", "thickness": 10, "y": 1.06, "yanchor": "bottom", "len": 0.6, "outlinewidth": 0}
+    hover = "%{y} to %{x}: %{z:.2f}<extra></extra>"
+    numbers = np.round(np.asarray(z, dtype=float), 3)  # what a reader can tell apart, in a page that has to be small
+    return go.Heatmap(
+        name=name, z=numbers, x=x, y=y, zmin=0, zmax=1, colorscale=_SHADES, colorbar=bar, showscale=showscale,
+        hovertemplate=hover, **_OPEN,
+    )  # fmt: skip
+
+
+def falling_loss(lengths: Sequence[int], panels: Mapping[str, _Losses]) -> go.Figure:
+    """Mean held-out loss against the number of examples, a panel for each kind of input: lines the heads, open markers
+    descent, both with as many layers or steps.
+
+    Bars are Student's intervals over tasks; their lower ends stop at a tenth of the mean, because the axis is
+    logarithmic.
+    """
+    figure = make_subplots(1, len(panels), subplot_titles=list(panels), shared_yaxes=True, horizontal_spacing=0.04)
+    for column, losses in enumerate(panels.values(), 1):
+        for i, (layers, (heads, descent)) in enumerate(losses.items()):
+            pair = _pair(i, f"{layers} layer{'s' * (layers > 1)}", lengths, heads, descent)
+            pair[0].showlegend = column == 1
+            figure.add_traces(pair, rows=1, cols=column)
+    figure.update_xaxes(title_text="examples n", type="log", tickvals=[1, 4, 16, 64, 256])
+    ticks = {"tickvals": [1, 0.1, 0.01, 0.001], "ticktext": ["100 %", "10 %", "1 %", "0.1 %"]}
+    figure.update_yaxes(type="log", range=[-3.4, 0.05], **ticks)
+    figure.update_yaxes(title_text="loss left on new inputs", col=1)
+    return figure.update_layout(height=390, legend=LEGEND_BELOW | {"y": -0.26})
+
+
+def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], descent: Float[_Array, "n x"]) -> list:
+    """The line of the heads, with intervals, and the markers of descent, in the look of series i."""
+    mean, low, high = map(np.asarray, statistics.student(head))
+    low = np.maximum(low, mean / 10)
+    bars = error_bars((mean, low, high), thickness=1)
+    marker = MARKS[i] | {"size": 9, "symbol": f"{MARKERS[i]}-open"}
+    return [
+        go.Scatter(x=list(x), y=significant_digits(y, 3), name=f"{by}{name}", **looks)
+        for y, by, looks in (
+            (mean, "", {"mode": "lines", "line": LINES[i % 6], "error_y": bars}),
+            (descent.mean(0), "descent, ", {"mode": "markers", "marker": marker, "showlegend": False}),
+        )
+    ]
+
+
+def _bands(
+    x: Sequence[float],
+    series: Mapping[str, Float[_Array, "x heads"]],
+    x_title: str,
+    y_title: str,
+) -> go.Figure:
+    """Median over heads with a band from the lower to the upper quartile, against x."""
+    figure = go.Figure()
+    for i, (name, values) in enumerate(series.items()):
+        low, median, high = np.round(np.quantile(values, (0.25, 0.5, 0.75), axis=1), 4).tolist()
+        edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        fill = {"fill": "tonexty", "fillcolor": f"rgba({_rgb(COLOURS[i])}, 0.16)"}
+        figure.add_scatter(x=list(x), y=low, name=f"{name}, lower quartile", **edge)
+        figure.add_scatter(x=list(x), y=high, name=f"{name}, upper quartile", **edge, **fill)
+        style = {"line": LINES[i % 6], "marker": {"symbol": MARKERS[i], "size": 7}}
+        figure.add_scatter(x=list(x), y=median, name=name, mode="lines+markers", **style)
+    return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
+
+
+def error_by_logit_spread(spreads: Sequence[float], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
+    """Relative error against the logit spread to which the queries were rescaled, both log."""
+    figure = _bands(spreads, series, "logit spread of every head", "relative error")
+    figure.update_xaxes(type="log", tickvals=spreads, ticktext=[str(Fraction(spread)) for spread in spreads])
+    return _percent(figure, {1e-4: "0.01 %", 1e-3: "0.1 %", 0.01: "1 %", 0.1: "10 %", 1: "100 %"})
+
+
+def error_by_features(sizes: Sequence[int], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
+    """Relative error against the number of random features, both log."""
+    figure = _bands(sizes, series, "number of random features r", "relative error")
+    figure.update_xaxes(type="log", tickvals=sizes)
+    return _percent(figure, {0.03: "3 %", 0.1: "10 %", 0.3: "30 %", 1: "100 %", 3: "300 %"})
+
+
+def _percent(figure: go.Figure, ticks: Mapping[float, str]) -> go.Figure:
+    return figure.update_yaxes(type="log", tickvals=list(ticks), ticktext=list(ticks.values()))
+
+
+def zero_shot_drift(by_layer: Mapping[str, Float[_Array, "layers heads"]]) -> go.Figure:
+    """Relative difference of the zero-shot part of each layer's heads from a zero-shot run, by layer from 1."""
+    layers = range(1, len(next(iter(by_layer.values()))) + 1)
+    return _bands(layers, by_layer, "layer", "relative difference").update_yaxes(range=[0, 2.5])
+
+
+def gate_by_layer(dots: Float[_Array, "layers heads"], medians: Mapping[str, Float[_Array, " layers"]]) -> go.Figure:
+    """The gate of every head (dots), by layer from 1, with the median of each task over heads and prompts (lines)."""
+    figure = go.Figure()
+    layers = np.arange(1, len(dots) + 1)
+    marker = {"color": COLOURS[0], "size": 6, "opacity": 0.5}
+    x, y = np.repeat(layers, dots.shape[1]).tolist(), np.round(dots.flatten(), 4).tolist()
+    figure.add_scatter(x=x, y=y, name="one head, capitals", mode="markers", marker=marker)
+    for i, (name, median) in enumerate(medians.items()):
+        look = {"mode": "lines", "line": LINES[i % 6] | {"width": 2.5}}
+        figure.add_scatter(x=layers.tolist(), y=np.round(median, 4).tolist(), name=f"{name}, median", **look)
+    figure.update_yaxes(range=[-0.03, 1.03], title_text="gate g")
+    return figure.update_layout(height=340, xaxis_title="layer", legend=_BELOW)
+
+
+def _rgb(colour: str) -> str:
+    return ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))

@@ -32,21 +32,11 @@ ROLES = dict.fromkeys(
 """Series that look the same in all chapters: what a context does is purple, what a training does is green."""
 LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
 """A legend above the figure, where it may have several lines on a phone."""
-
-
-def legend_below(y: float) -> dict[str, Any]:
-    """A legend below the figure, at a height that leaves room for the title of the axis."""
-    return {"orientation": "h", "x": 0, "y": y, "yanchor": "top"}
-
-
-def line_style(i: int, **more: Any) -> dict[str, Any]:
-    """The line of the i-th series: its colour and its dash."""
-    return {"color": COLOURS[i % 6], "dash": _DASHES[i % 6], **more}
-
-
-def marker_style(i: int, size: int, **more: Any) -> dict[str, Any]:
-    """The marker of the i-th series: its colour and its shape."""
-    return {"color": COLOURS[i % 6], "symbol": MARKERS[i % 6], "size": size, **more}
+LEGEND_BELOW = {"orientation": "h", "x": 0, "yanchor": "top"}
+"""A legend below the figure; `y` is the height that leaves room for the title of the axis."""
+LINES = tuple({"color": colour, "dash": dash} for colour, dash in zip(COLOURS, _DASHES, strict=True))
+MARKS = tuple({"color": colour, "symbol": symbol} for colour, symbol in zip(COLOURS, MARKERS, strict=True))
+"""The line and the marker of the first six series; the seventh looks as the first."""
 
 
 def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
@@ -63,20 +53,12 @@ def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
     return {"array": array, "arrayminus": arrayminus, **look}
 
 
-def assign_looks(names: Iterable[str]) -> dict[str, int]:
-    """The number of the look of each series: that of its role, else the first one that no other series has."""
-    names = list(names)
-    taken = {ROLES[name] for name in names if name in ROLES}
-    free = (i for i in range(len(names) + len(taken)) if i not in taken)
-    return {name: ROLES[name] if name in ROLES else next(free) for name in names}
-
-
 def significant_digits(values: Iterable[float], digits: int = 4) -> list[float]:
     """Numbers with so many significant digits, which is what a page has to carry."""
     return [float(f"{value:.{digits}g}") for value in values]
 
 
-def of_checkpoint(name: str) -> str:
+def _of_checkpoint(name: str) -> str:
     """What a result that is stored of a checkpoint says where $EXPLAINER_MODEL asks for another; else nothing."""
     return f", computed with {name}" if name and os.environ.get("EXPLAINER_MODEL", "") not in ("", name) else ""
 
@@ -93,7 +75,7 @@ def badge(provenance: str, checkpoint: str = "") -> str:
             f"{provenance!r} does not say where numbers come from; begin it with {', '.join(KINDS)} and a colon."
         )
     more = f'<span class="xp-badge-more">{html.escape(details)}</span>' if details else ""
-    of = html.escape(of_checkpoint(checkpoint))
+    of = html.escape(_of_checkpoint(checkpoint))
     return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{of}{more}</span>'
 
 
@@ -122,7 +104,7 @@ class Captioned:
     def _ipython_display_(self) -> None:
         meta = {"explainer": {name: text for name, text in vars(self).items() if name != "figure"}}
         display(go.Figure(self.figure).update_layout(meta=meta))
-        other = of_checkpoint(self.checkpoint)
+        other = _of_checkpoint(self.checkpoint)
         bold = other and f"<strong>Stored{html.escape(other)}.</strong> "
         below = f" <small>{html.escape(self.sample)}</small>" if self.sample else ""
         text = f"{bold}{html.escape(self.caption)}{below} <em>{html.escape(self.provenance)}</em>"

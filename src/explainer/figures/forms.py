@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, GREY, MARKERS, assign_looks, error_bars, line_style, significant_digits
+from explainer.figures.base import COLOURS, GREY, LINES, MARKERS, ROLES, error_bars, significant_digits
 from explainer.theory.statistics import Interval
 
 _THIN = {"thickness": 1, "width": 3}
@@ -17,8 +17,8 @@ _GREY_MARKERS = ("line-ns", "x-thin", "cross-thin", "asterisk")
 Values = Mapping[str, Interval | float]
 """A value for each row of a figure, with its interval where there is one."""
 
-Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Estimates, lower and upper ends of a curve."""
+Ends = tuple[np.ndarray, np.ndarray, np.ndarray] | np.ndarray
+"""Estimates, lower and upper ends of a curve; of intervals, `np.array(intervals).T`."""
 
 _Curve = Mapping[float, Interval]
 
@@ -56,7 +56,7 @@ def dot_panels(
     rows = list(dict.fromkeys(row for values in every for row in values))
     inner = len(rows) * max(34, 12 * len(names))
     figure, places = _panels(list(panels), columns, inner, shared="y")
-    look = assign_looks(names)
+    look = _assign_looks(names)
     for i, name in enumerate(names):
         lane = {row: j + 0.72 * ((i + 0.5) / len(names) - 0.5) for j, row in enumerate(rows)}
         colour, symbol = COLOURS[look[name] % 6], MARKERS[look[name] % 6]
@@ -100,7 +100,7 @@ def curves(
     """
     figure = go.Figure()
     ticks = list(range(len(x))) if log2 else list(x)
-    width, look = (len(series) - 1) / 2, assign_looks(series)
+    width, look = (len(series) - 1) / 2, _assign_looks(series)
     for i, (name, ends) in enumerate(series.items()):
         figure.add_trace(_line(name, [t + 0.05 * (i - width) for t in ticks] if log2 else ticks, ends, look[name]))
     figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title, legend={"x": 1.02, "y": 1})
@@ -126,7 +126,7 @@ def curve_panels(
     """
     floors = floors or {}
     names, titled = _names(panels), set()
-    look = assign_looks(names)
+    look = _assign_looks(names)
     ranks = sorted({x for panel in panels.values() for curve in panel.values() for x in curve})
     figure, places = _panels(list(panels), columns, 170, shared="x")
     for title, i, name in ((title, i, name) for title in panels for i, name in enumerate(names)):
@@ -164,6 +164,14 @@ def matrices(panels: Mapping[str, np.ndarray], axes: tuple[str, str] | None = No
         figure.update_yaxes(title_text=axes[0]).update_xaxes(title_text=axes[1], row=len(panels), col=1)
     scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
     return figure.update_layout(height=height * len(panels), coloraxis=scale | {"showscale": False})
+
+
+def _assign_looks(names: Iterable[str]) -> dict[str, int]:
+    """The number of the look of each series: that of its role, else the first one that no other series has."""
+    names = list(names)
+    taken = {ROLES[name] for name in names if name in ROLES}
+    free = (i for i in range(len(names) + len(taken)) if i not in taken)
+    return {name: ROLES[name] if name in ROLES else next(free) for name in names}
 
 
 def _panels(titles: Sequence[str], columns: int, inner: float, *, shared: str) -> tuple[go.Figure, dict[str, dict]]:
@@ -212,16 +220,10 @@ def _line(name: str, x: Sequence[float], ends: Iterable[Any], i: int) -> go.Scat
         y=mean.tolist(),
         name=name,
         mode="lines+markers",
-        line=line_style(i),
+        line=LINES[i % 6],
         marker={"symbol": MARKERS[i % 6], "size": 8},
         error_y=error_bars((mean, low, high), **_THIN),
     )
-
-
-def ends(intervals: Iterable[Interval]) -> Ends:
-    """Estimates, lower and upper ends of intervals, as a curve has them."""
-    estimate, low, high = np.array([tuple(one) for one in intervals]).T
-    return estimate, low, high
 
 
 def _ends(values: Mapping[Any, Interval | float]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Figures of the chapter `learning_in_context` and of its study, `label_bias`."""
+"""Curves of the chapter `learning_in_context` and of its study, `label_bias`."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explainer.errors import TaskError
-from explainer.figures.forms import Ends, curves, ends
+from explainer.figures.forms import Ends, curves
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 
@@ -18,11 +18,6 @@ def against_k(ks: Sequence[int], series: Mapping[str, Ends], y_title: str, y_ran
     return curves(ks, series, "demonstrations k", y_title, y_range=y_range, log2=True)
 
 
-def label_share(ks: Sequence[int], series: Mapping[str, Ends], truth: float) -> go.Figure:
-    """How often a label is predicted, against k, with a dotted line where that would be right."""
-    return against_k(ks, series, "share of queries", (0, 1)).add_hline(y=truth, line_dash="dot")
-
-
 def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statistic: Callable[..., float]) -> Ends:
     """(mean, low, high) for every k in increasing order; the bootstrap draws seeds and queries."""
     intervals = []
@@ -30,7 +25,7 @@ def _curve(records: Sequence[Record], groups: Callable[[Record], tuple], statist
         of_k = [record for record in records if record.k == k]
         sample = statistics.Sample(list(map(groups, of_k)), [np.array(record.prompts) for record in of_k])
         intervals.append(statistics.bootstrap_interval(sample, statistic, n_resamples=_RESAMPLES))
-    return ends(intervals)
+    return np.array(intervals).T
 
 
 def exact_match(records: Sequence[Record]) -> Ends:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import LEGEND_ABOVE, line_style, marker_style
+from explainer.figures.base import LEGEND_ABOVE, LINES, MARKS
 from explainer.theory import statistics
 
 _POINTS = 50
@@ -17,7 +17,7 @@ def layer_against_step(step: np.ndarray, predictions: Mapping[str, np.ndarray]) 
     figure, bound = go.Figure(), float(np.abs(step).max()) * 1.05
     figure.add_scatter(x=[-bound, bound], y=[-bound, bound], mode="lines", line={"color": "#888888"}, name="equal")
     for k, (name, values) in enumerate(predictions.items()):
-        look = marker_style(1 - k % 2, 7, symbol=("x", "circle")[k % 2])
+        look = MARKS[1 - k % 2] | {"size": 7, "symbol": ("x", "circle")[k % 2]}
         x, y = np.asarray(step).tolist(), np.asarray(values).tolist()
         figure.add_scatter(x=x, y=y, mode="markers", marker=look, name=name)
     figure.update_xaxes(title="one gradient step on the prompt's examples")
@@ -29,9 +29,11 @@ def curvature_by_imbalance(imbalances: Sequence[float], curvatures: Mapping[str,
     """The largest curvature at the optimum of each imbalance, one line a setting, with a mark where it is least."""
     figure = go.Figure()
     for k, (name, values) in enumerate(curvatures.items()):
-        figure.add_scatter(x=list(imbalances), y=list(values), mode="lines", line=line_style(k, width=2), name=name)
+        figure.add_scatter(
+            x=list(imbalances), y=list(values), mode="lines", line=LINES[k % 6] | {"width": 2}, name=name
+        )
         least = int(np.argmin(values))
-        look = {"mode": "markers", "marker": marker_style(k, 11), "showlegend": False}
+        look = {"mode": "markers", "marker": MARKS[k % 6] | {"size": 11}, "showlegend": False}
         figure.add_scatter(x=[imbalances[least]], y=[values[least]], name=f"{name}, flattest", **look)
     figure.update_xaxes(title="imbalance u² − ‖U‖² of the optimum")
     figure.update_yaxes(title="largest curvature", rangemode="tozero")
@@ -58,14 +60,14 @@ def learning_curves(
     figure, chosen = go.Figure(), _log_spaced(times, _POINTS)[1:]
     for k, eigenvalue in enumerate(eigenvalues):
         x, y = [float(times[i]) for i in chosen], shares[chosen, k].tolist()
-        figure.add_scatter(x=x, y=y, mode="lines", line=line_style(k, width=2), name=f"λ = {eigenvalue:g}")
+        figure.add_scatter(x=x, y=y, mode="lines", line=LINES[k % 6] | {"width": 2}, name=f"λ = {eigenvalue:g}")
         figure.add_scatter(
             x=[float(reached[k])],
             y=[_LEVEL],
             mode="markers+text",
             text=[f"{reached[k]:.2g}"],
             textposition=("top left", "bottom right")[k % 2],
-            marker=marker_style(k, 10),
+            marker=MARKS[k % 6] | {"size": 10},
             name=f"λ = {eigenvalue:g} reaches {_LEVEL:.0%}",
             showlegend=False,
         )
@@ -83,7 +85,9 @@ def missing_over_time(
     x = np.asarray(times)[chosen]
     for k, eigenvalue in enumerate(eigenvalues):
         y = np.abs(missing[chosen, k]).tolist()
-        figure.add_scatter(x=x.tolist(), y=y, mode="lines", line=line_style(k, width=2), name=f"λ = {eigenvalue:g}")
+        figure.add_scatter(
+            x=x.tolist(), y=y, mode="lines", line=LINES[k % 6] | {"width": 2}, name=f"λ = {eigenvalue:g}"
+        )
     y = np.exp(-rate * x).tolist()
     figure.add_scatter(x=x.tolist(), y=y, mode="lines", line={"color": "#888888"}, name="slowest rate")
     figure.update_xaxes(title="time of the flow")
@@ -104,7 +108,7 @@ def conserved_over_training(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figu
                 x=(chosen / (len(values) - 1)).tolist(),
                 y=np.asarray(values)[chosen].tolist(),
                 mode="lines",
-                line=line_style(k, width=2),
+                line=LINES[k % 6] | {"width": 2},
                 name=kind,
                 legendgroup=kind,
                 showlegend=first == 0,

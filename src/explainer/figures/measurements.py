@@ -8,12 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, error_bars, legend_below, line_style, marker_style, significant_digits
-from explainer.figures.forms import ends
+from explainer.figures.base import COLOURS, LEGEND_BELOW, LINES, MARKS, error_bars, significant_digits
 from explainer.theory.statistics import Interval
 
 _Curve = tuple[Sequence[float], Sequence[float]]
-_BELOW = legend_below(-0.25) | {"traceorder": "normal"}
+_BELOW = LEGEND_BELOW | {"y": -0.25, "traceorder": "normal"}
 
 
 def log_dot_plot(
@@ -63,7 +62,7 @@ def points_on_curves(
         both = name in curves and name in points
         if name in curves:
             x, y = map(significant_digits, curves[name])
-            look = {"mode": "lines", "line": line_style(i)}
+            look = {"mode": "lines", "line": LINES[i % 6]}
             figure.add_scatter(x=x, y=y, name=name, legendgroup=name, showlegend=not both, **look)
         if name in points:
             style = _marks(i, points[name].values(), smallest)
@@ -81,7 +80,7 @@ def points_on_curves(
     return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
 
 
-class CountAndRange(NamedTuple):
+class _CountAndRange(NamedTuple):
     """How many numbers there are, the smallest and the largest."""
 
     n: int
@@ -89,17 +88,17 @@ class CountAndRange(NamedTuple):
     high: float
 
 
-def count_and_range(values: Iterable[Interval | float]) -> CountAndRange:
+def count_and_range(values: Iterable[Interval | float]) -> _CountAndRange:
     """What a text says of many numbers; of measurements, the estimates."""
     ordered = sorted(value.estimate if isinstance(value, Interval) else value for value in values)
-    return CountAndRange(len(ordered), ordered[0], ordered[-1])
+    return _CountAndRange(len(ordered), ordered[0], ordered[-1])
 
 
 def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:
     """Heights, intervals and look of the i-th series."""
-    shown = np.maximum(ends(values), smallest)
+    shown = np.maximum(np.array([*values]).T, smallest)
     bars = error_bars(shown, thickness=1.5, width=4)
-    return {"y": significant_digits(shown[0]), "error_y": bars, "marker": marker_style(i, 9)}
+    return {"y": significant_digits(shown[0]), "error_y": bars, "marker": MARKS[i % 6] | {"size": 9}}
 
 
 def _on_axis(value: float, log: bool) -> float:

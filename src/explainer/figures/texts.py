@@ -1,22 +1,26 @@
-"""The words around the figures: captions and text alternatives, one TOML file for each chapter in `words/`.
+"""The words around the figures: captions and text alternatives, one TOML file for each chapter in `words/`; questions.
 
 A text is a format string; the numbers in it are given where the figure is drawn, so that a translator needs these
 files only, and no number is ever typed into a sentence.
 """
 
+import html
 import string
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from time import perf_counter
 from typing import Any
+from zlib import crc32
 
 import plotly.graph_objects as go
 from IPython import get_ipython
+from IPython.core.interactiveshell import InteractiveShell
 
 from explainer.data.assets import CHECKPOINT
 from explainer.figures.base import Captioned, Drawing, Table
-from explainer.figures.clock import clock, live
 
 
 class _Formatter(string.Formatter):
@@ -56,7 +60,7 @@ class Texts:
     def __init__(self, chapter: str):
         """Of the notebook with this name, whose cells are timed from here on; outside a notebook, nothing is."""
         self._chapter, shell = chapter, get_ipython()
-        self._seconds = clock(shell).read if shell else lambda: 0.0
+        self._seconds = _clock(shell).read if shell else lambda: 0.0
 
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> Captioned:
         """A Plotly figure with its caption, its text alternative and its origin."""
@@ -88,9 +92,81 @@ class Texts:
         """Where the numbers of a figure come from in words, and the checkpoint of stored ones."""
         own, seconds = _texts(self._chapter)[name], self._seconds()  # of every figure: the next one's begin here
         if "provenance" not in own | values:
-            return {"provenance": live(seconds, _filled(own.get("facts", ""), values))}
+            return {"provenance": _live(seconds, _filled(own.get("facts", ""), values))}
         given = values.get("provenance", ())
         given = given if isinstance(given, tuple) else (given,)
         text, said = own.get("provenance", "{provenance}"), {"provenance": " ".join(map(str, given))}
         named = CHECKPOINT.name if "{checkpoint}" in text else getattr((*given, "")[0], "checkpoint", "")
         return {"provenance": _filled(text, {"checkpoint": named} | values | said), "checkpoint": named}
+
+
+# How long the computation of a live figure took, by a clock that stands still between the cells of a notebook.
+
+
+class _Clock:
+    """The seconds that cells have run since the last figure."""
+
+    def __init__(self):
+        """From now, which is inside a cell."""
+        self._before, self._began = 0.0, perf_counter()
+
+    def go(self, _cell: Any = None) -> None:
+        """A cell begins."""
+        self._began = perf_counter()
+
+    def stand(self, _cell: Any = None) -> None:
+        """A cell ends."""
+        self._before += perf_counter() - self._began
+
+    def read(self) -> float:
+        """The seconds; from here, it counts for the next figure."""
+        now = perf_counter()
+        seconds = self._before + now - self._began
+        self._before, self._began = 0.0, now
+        return seconds
+
+
+@cache
+def _clock(shell: InteractiveShell) -> _Clock:
+    """The one clock of a running notebook, which runs while a cell does."""
+    its = _Clock()
+    shell.events.register("pre_run_cell", its.go)
+    shell.events.register("post_run_cell", its.stand)
+    return its
+
+
+def _live(seconds: float, facts: str) -> str:
+    """Origin of a result computed in this page: how long that took from one second on, on what, with which settings."""
+    import torch  # noqa: PLC0415 - the site's build needs this module without torch
+
+    took = f" in {seconds:.0f} s" if seconds >= 1 else ""
+    threads = torch.get_num_threads()
+    return f"Live: computed in this page{took} on {threads} thread{'s' * (threads > 1)}{facts and f', {facts}'}."
+
+
+# A question before a figure.
+
+
+@dataclass(frozen=True)
+class _Prediction:
+    """A question, and for each answer that a reader may choose the reply. Plain HTML: it needs no script."""
+
+    question: str
+    replies: Mapping[str, str]
+
+    def _repr_html_(self) -> str:
+        group = f"predict-{crc32(self.question.encode()):08x}"
+        answers = "".join(
+            f'<details name="{group}"><summary>{html.escape(answer)}</summary><p>{html.escape(reply)}</p></details>'
+            for answer, reply in self.replies.items()
+        )
+        question = f'<p id="{group}"><strong>Predict first.</strong> {html.escape(self.question)}</p>'
+        return f'<div class="explainer-predict" role="group" aria-labelledby="{group}">{question}{answers}</div>'
+
+
+def predict(question: str, replies: Mapping[str, str]) -> _Prediction:
+    """Ask before the figure is seen: each answer opens its reply, which says what was found and why.
+
+    Plain text, escaped; a reply quotes numbers from the cells above it. One answer is open at a time.
+    """
+    return _Prediction(question, replies)

@@ -27,7 +27,7 @@ _STYLE = (
 """A phone scrolls a table or a figure, not the page."""
 
 
-def normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
+def _normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
     """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint.
 
     `found` is what `verdict_scale.verdict` gives: by checkpoint and row, floor, measured value, ceiling and share.
@@ -73,7 +73,7 @@ def verdict_page(
         body.append(_list(f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items()))
     if commands := [f"{name}: {line}" for name, lines in lacking.items() for line in lines]:
         body.append(f"<h2>To have the others</h2>{_list(commands)}")
-    drawn = normalised_positions(ten).to_html(full_html=False, include_plotlyjs=False)
+    drawn = _normalised_positions(ten).to_html(full_html=False, include_plotlyjs=False)
     body.append(f"<h2>Ten finer rows, which the page All claims explains</h2>{drawn}")
     rows = ([name, row, *(f"{one:.2f}" for one in its.values())] for name, of in ten.items() for row, its in of.items())
     body.append(_table(("model", "row", *COLUMNS[:4]), rows) + _list(told))
