@@ -1,19 +1,72 @@
 """Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
 
-from explainer.exercises import (
-    attention,
-    behaviour,
-    circuits,
-    comparison,
-    deep,
-    dual_form,
-    duality,
-    linear_transformer,
-    momentum,
+# ruff: noqa: F401
+from explainer.exercises.attention import (
+    causal_attention,
+    constant_values,
+    context_update,
+    copied_gate,
+    fine_tuning_update,
+    first_order,
+    head_off,
+    induction_score,
+    kept_numbers,
+    linear_attention,
+    look_back,
+    one_query_update,
+    softmax,
+    softmax_attention,
+    split_terms,
+    value_matrix,
 )
-
-_TABLES = attention, behaviour, circuits, comparison, deep, dual_form, duality, linear_transformer, momentum
-EXERCISES = {name: exercise for table in _TABLES for name, exercise in table.EXERCISES.items()}
-"""All exercises by name; each name is also a function of this module, its check."""
-
-globals().update({name: exercise.function(name) for name, exercise in EXERCISES.items()})
+from explainer.exercises.comparison import (
+    auc,
+    best_values,
+    calibration,
+    core_hours,
+    draws_needed,
+    examples_to_override,
+    fair_rates,
+    holm,
+    kendall_tau,
+    not_excluded,
+    order_variance,
+    power,
+    question_of,
+    rec2ftp,
+    share_of_the_way,
+    shuffled_share,
+    with_reversals,
+)
+from explainer.exercises.duality import (
+    bias_attention,
+    cross_entropy_errors,
+    frozen_factor,
+    nesterov_coefficients,
+    order_dependent,
+    outer_product_update,
+    permutation_invariant,
+    rank_of_update,
+)
+from explainer.exercises.linear_transformer import (
+    isotropic_gamma,
+    landing_point,
+    newton_count,
+    noisy_gamma,
+    paying_length,
+    plain_rates,
+    pool_posterior,
+    ridge_attention,
+    scaled_prediction,
+    slowest_half_life,
+    step_factor,
+    two_layers,
+)
+from explainer.exercises.momentum import (
+    ascent_errors,
+    delta_errors,
+    joined_pairs,
+    momentum_average,
+    momentum_dual,
+    momentum_keys,
+)

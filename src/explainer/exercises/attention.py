@@ -1,4 +1,4 @@
-"""Exercises on keys, queries and values, and on linear attention."""
+"""Exercises on keys, queries and values, on the dual form of attention, and on what would make it learning."""
 
 import math
 
@@ -7,6 +7,8 @@ from torch import Tensor
 
 from explainer.exercises.checks import Cases, Exercise
 from explainer.theory import duality
+
+# One head, and linear attention.
 
 
 def _causal(queries: Tensor, keys: Tensor, values: Tensor, *, diagonal=1, mask=-torch.inf, factor=0.5) -> Tensor:
@@ -26,80 +28,242 @@ def _single_pairs_first(V: Tensor, K: Tensor, Q: Tensor) -> Cases:
     }
 
 
-EXERCISES = {
-    "softmax": Exercise(
-        asks="scores (T,) -> attention weights (T,)",
-        hint="subtract the largest score first, then take exp, then divide by the sum.",
-        passed="positive, sum 1, in the ratio exp(l_i - l_j), and the same after any shift of all scores.",
-        right=lambda scores: scores.softmax(-1),
-        shapes=((5,),),
-        cases=lambda scores: {
-            "the weights do not sum to 1, or two of them are not in the ratio exp(l_i - l_j).": (scores,),
-            "3 subtracted from all scores changes the weights; it should cancel.": (scores - 3,),
-            "1000 added to all scores changes the weights: exp(1000) is too large for a float; take something away "
-            "from all scores first that does not change the result.": (scores + 1000,),
-        },
-        mistakes={
-            "the weights do not sum to 1; look at what you divide by.": lambda scores: (scores - scores.max()).exp(),
-            "you divide the scores by their sum; exp makes them positive first.": lambda scores: scores / scores.sum(),
-        },
-    ),
-    "softmax_attention": Exercise(
-        asks="(query (d,), keys (T, d), values (T, d_v)) -> (d_v,): one head at one position",
-        hint="scores = keys @ query / sqrt(d); softmax over the tokens; then the weighted sum of the rows of values.",
-        passed="one head at one position, with the scale 1 / sqrt(d) and weights that sum to 1.",
-        right=duality.softmax_attention,
-        shapes=((4,), (5, 4), (5, 3)),
-        cases=lambda q, K, V: {
-            "with a single token the output is not its value; one weight alone must be 1.": (q, K[:1], V[:1]),
-            "with a query of zeros all scores are equal, and the output should be the mean value; look at the "
-            "normaliser and at the axis of the softmax.": (0 * q, K, V),
-            "the weights of two tokens do not stand in the ratio exp((k_1 - k_2) · q / sqrt(d)); look at the factor of "
-            "the scores.": (q, K, V),
-        },
-        mistakes={
-            "the scores are not divided by sqrt(d).": lambda q, K, V: (K @ q).softmax(0) @ V,
-            "d is the width of a key, not the number of keys.": lambda q, K, V: (K @ q / len(K) ** 0.5).softmax(0) @ V,
-        },
-    ),
-    "causal_attention": Exercise(
-        asks="(queries (T, d), keys (T, d), values (T, d_v)) -> (T, d_v): one head at all positions",
-        hint="fill the scores of later tokens with -inf before the softmax; exp(-inf) is 0.",
-        passed="every token attends to itself and to what stands before it, and to nothing else.",
-        right=_causal,
-        shapes=((6, 4), (6, 4), (6, 3)),
-        cases=lambda Q, K, V: {
-            "the first token sees only itself, so its row should be its own value.": (Q[:1], K[:1], V[:1]),
-            "a row is not softmax attention over its own token and those before it; mask before the softmax, so that "
-            "the weights that are left sum to 1, and keep the scale 1 / sqrt(d).": (Q, K, V),
-        },
-        mistakes={
-            "later tokens change the earlier rows; look at the mask.": lambda *given: _causal(*given, diagonal=9),
-            "every token sees the one after it, too.": lambda *given: _causal(*given, diagonal=2),
-            "a token does not see itself; look at the diagonal.": lambda *given: _causal(*given, diagonal=0),
-            "a score of 0 is no weight of 0: exp(0) is 1.": lambda *given: _causal(*given, mask=0.0),
-            "the weights that are left do not sum to 1.": lambda Q, K, V: (Q @ K.T / 2).softmax(-1).tril() @ V,
-            "the mask is right; keep the scale 1 / sqrt(d).": lambda *given: _causal(*given, factor=1.0),
-        },
-    ),
-    "linear_attention": Exercise(
-        asks="(values (n, d_out), keys (n, d_in), queries (m, d_in)) -> (m, d_out)",
-        hint="compare every query with every key first: queries @ keys.T has a row for each query.",
-        passed="linear in queries, keys and values, a sum over pairs, without scale or normaliser.",
-        right=duality.linear_attention,
-        shapes=((5, 2), (5, 3), (4, 3)),
-        cases=_single_pairs_first,
-        mistakes={
-            "these are softmax's weights; here a weight is k_i . q itself.": lambda V, K, Q: (Q @ K.T).softmax(-1) @ V,
-            "this is the mean over the pairs; linear attention is their sum.": lambda V, K, Q: Q @ K.T @ V / len(K),
-        },
-    ),
-    "kept_numbers": Exercise(
-        asks="(tokens, layers, key_heads, d) -> how many numbers a context leaves as keys and values",
-        hint="each layer keeps a key and a value of d numbers for each token and each key head.",
-        passed="two vectors of d numbers for each token, layer and key head.",
-        right=lambda tokens, layers, key_heads, d: 2 * tokens * layers * key_heads * d,
-        cases=[(1, 1, 1, 1), (7, 3, 2, 5), (130, 30, 3, 64)],
-        mistakes={"you count half of them: there are keys, and there are values.": lambda *sizes: math.prod(sizes)},
-    ),
-}
+softmax = Exercise(
+    hint="subtract the largest score first, then take exp, then divide by the sum.",
+    passed="positive, sum 1, in the ratio exp(l_i - l_j), and the same after any shift of all scores.",
+    right=lambda scores: scores.softmax(-1),
+    shapes=((5,),),
+    cases=lambda scores: {
+        "the weights do not sum to 1, or two of them are not in the ratio exp(l_i - l_j).": (scores,),
+        "3 subtracted from all scores changes the weights; it should cancel.": (scores - 3,),
+        "1000 added to all scores changes the weights: exp(1000) is too large for a float; take something away "
+        "from all scores first that does not change the result.": (scores + 1000,),
+    },
+    mistakes={
+        "the weights do not sum to 1; look at what you divide by.": lambda scores: (scores - scores.max()).exp(),
+        "you divide the scores by their sum; exp makes them positive first.": lambda scores: scores / scores.sum(),
+    },
+)
+softmax_attention = Exercise(
+    hint="scores = keys @ query / sqrt(d); softmax over the tokens; then the weighted sum of the rows of values.",
+    passed="one head at one position, with the scale 1 / sqrt(d) and weights that sum to 1.",
+    right=duality.softmax_attention,
+    shapes=((4,), (5, 4), (5, 3)),
+    cases=lambda q, K, V: {
+        "with a single token the output is not its value; one weight alone must be 1.": (q, K[:1], V[:1]),
+        "with a query of zeros all scores are equal, and the output should be the mean value; look at the "
+        "normaliser and at the axis of the softmax.": (0 * q, K, V),
+        "the weights of two tokens do not stand in the ratio exp((k_1 - k_2) · q / sqrt(d)); look at the factor of "
+        "the scores.": (q, K, V),
+    },
+    mistakes={
+        "the scores are not divided by sqrt(d).": lambda q, K, V: (K @ q).softmax(0) @ V,
+        "d is the width of a key, not the number of keys.": lambda q, K, V: (K @ q / len(K) ** 0.5).softmax(0) @ V,
+    },
+)
+causal_attention = Exercise(
+    hint="fill the scores of later tokens with -inf before the softmax; exp(-inf) is 0.",
+    passed="every token attends to itself and to what stands before it, and to nothing else.",
+    right=_causal,
+    shapes=((6, 4), (6, 4), (6, 3)),
+    cases=lambda Q, K, V: {
+        "the first token sees only itself, so its row should be its own value.": (Q[:1], K[:1], V[:1]),
+        "a row is not softmax attention over its own token and those before it; mask before the softmax, so that "
+        "the weights that are left sum to 1, and keep the scale 1 / sqrt(d).": (Q, K, V),
+    },
+    mistakes={
+        "later tokens change the earlier rows; look at the mask.": lambda *given: _causal(*given, diagonal=9),
+        "every token sees the one after it, too.": lambda *given: _causal(*given, diagonal=2),
+        "a token does not see itself; look at the diagonal.": lambda *given: _causal(*given, diagonal=0),
+        "a score of 0 is no weight of 0: exp(0) is 1.": lambda *given: _causal(*given, mask=0.0),
+        "the weights that are left do not sum to 1.": lambda Q, K, V: (Q @ K.T / 2).softmax(-1).tril() @ V,
+        "the mask is right; keep the scale 1 / sqrt(d).": lambda *given: _causal(*given, factor=1.0),
+    },
+)
+linear_attention = Exercise(
+    hint="compare every query with every key first: queries @ keys.T has a row for each query.",
+    passed="linear in queries, keys and values, a sum over pairs, without scale or normaliser.",
+    right=duality.linear_attention,
+    shapes=((5, 2), (5, 3), (4, 3)),
+    cases=_single_pairs_first,
+    mistakes={
+        "these are softmax's weights; here a weight is k_i . q itself.": lambda V, K, Q: (Q @ K.T).softmax(-1) @ V,
+        "this is the mean over the pairs; linear attention is their sum.": lambda V, K, Q: Q @ K.T @ V / len(K),
+    },
+)
+kept_numbers = Exercise(
+    hint="each layer keeps a key and a value of d numbers for each token and each key head.",
+    passed="two vectors of d numbers for each token, layer and key head.",
+    right=lambda tokens, layers, key_heads, d: 2 * tokens * layers * key_heads * d,
+    cases=[(1, 1, 1, 1), (7, 3, 2, 5), (130, 30, 3, 64)],
+    mistakes={"you count half of them: there are keys, and there are values.": lambda *sizes: math.prod(sizes)},
+)
+
+# The dual form, and what softmax does to it.
+
+
+def _terms(q: Tensor, keys: Tensor, values: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    return values[n:].T @ (keys[n:] @ q), values[:n].T @ (keys[:n] @ q)
+
+
+def _products(W_K: Tensor, W_V: Tensor, X: Tensor) -> Tensor:
+    return W_V @ X @ (W_K @ X).T
+
+
+split_terms = Exercise(
+    hint="multiply all keys of one part by q first; then the values, each by its own number.",
+    passed="both terms are right, also without demonstrations and without own tokens.",
+    right=_terms,
+    shapes=((4,), (7, 4), (7, 3)),
+    cases=lambda q, K, V: {
+        "where one part has no token the other term is sum_i v_i (k_i . q) over all tokens; look for a softmax, a "
+        "factor or a token that is left out.": [(q, K, V, 0), (q, K, V, 7)],
+        "the cut is not right; the first n rows are the demonstrations'.": (q, K, V, 4),
+    },
+    mistakes={"right, but in the other order; the own tokens' term is first.": lambda *given: _terms(*given)[::-1]},
+)
+context_update = Exercise(
+    hint="a product of two matrices sums outer products: columns of the first, rows of the second.",
+    passed="the sum of the outer products of values and keys, for one token and for five.",
+    right=lambda X_, W_K, W_V: _products(W_K, W_V, X_),
+    shapes=((6, 5), (4, 6), (3, 6)),
+    cases=lambda X_, W_K, W_V: {
+        "with 1 token it is not the outer product of its value and its key.": (X_[:, :1], W_K, W_V),
+        "with 5 tokens it is not the sum of the outer products; look for a factor.": (X_, W_K, W_V),
+    },
+    mistakes={"this is the mean over tokens, not the sum.": lambda X_, W_K, W_V: _products(W_K, W_V, X_) / len(X_.T)},
+)
+fine_tuning_update = Exercise(
+    hint="compute W_V X (W_K X)^T before and after, and subtract.",
+    passed="the change of W_ZSL is right where W_V, W_K or both change.",
+    right=lambda W_K, W_V, dW_K, dW_V, X: _products(W_K + dW_K, W_V + dW_V, X) - _products(W_K, W_V, X),
+    shapes=((4, 6), (3, 6), (4, 6), (3, 6), (6, 2)),
+    cases=lambda K, V, dK, dV, X: {
+        "nothing changes, and you find a change; did you subtract what was before?": (K, V, 0 * dK, 0 * dV, X),
+        "the change is wrong where only W_V changes.": (K, V, 0 * dK, dV, X),
+        "the change is wrong where only W_K changes.": (K, V, dK, 0 * dV, X),
+        "it is wrong only where both change; look for the term in which they meet.": (K, V, dK, dV, X),
+    },
+    mistakes={"this is only the term in which both changes meet.": lambda K, V, dK, dV, X: _products(dK, dV, X)},
+)
+constant_values = Exercise(
+    hint="with equal values an average is that value; the relaxed form sums v_i (k_i . q).",
+    passed="softmax returns v, whatever the query; the relaxed form returns a multiple of v.",
+    right=lambda q, keys, v: (v, v * (keys @ q).sum()),
+    shapes=((4,), (7, 4), (3,)),
+    mistakes={
+        "the weights of the relaxed form, k_i . q, need not add up to one.": lambda q, K, v: (v, v),
+        "both are right, in the other order; softmax is first.": lambda q, K, v: (v * (K @ q).sum(), v),
+    },
+)
+copied_gate = Exercise(
+    hint="E' becomes c E'; write g as E' / (E' + E) and divide by E.",
+    passed="your gate is that of 1, 2, 10 and 1000 copies.",
+    right=lambda g, c: c * g / (c * g + 1 - g),
+    cases=[(0.3, 1), (0.3, 2), (0.3, 10), (0.7, 1000)],
+    mistakes={
+        "a share cannot be larger than 1; divide by the new sum.": lambda g, c: c * g,
+        "the own tokens' part of the sum is 1 - g, not 1.": lambda g, c: c * g / (c * g + 1),
+    },
+)
+first_order = Exercise(
+    hint="the mean value, plus 1/(T sqrt(d)) times the sum of v_i ((k_i - mean key) . q).",
+    passed="the mean value plus a linear term, with an error of second order.",
+    right=duality.centred_linear_attention,
+    shapes=((4,), (7, 4), (7, 3)),
+    cases=lambda q, K, V: {
+        "for a query of zero softmax returns the mean of the values, and your form does not.": (0 * q, K, V),
+        "the error of your form is not of second order; look at the mean key, T and sqrt(d).": (q, K, V),
+    },
+    mistakes={
+        "this is softmax; what you add to the mean value is not linear.": duality.softmax_attention,
+        "take the mean key from the keys first.": lambda q, K, V: V.mean(0) + (K @ q) @ V / len(K) / 2,
+        "the logits are divided by sqrt(d).": lambda q, K, V: V.mean(0) + ((K - K.mean(0)) @ q) @ V / len(K),
+    },
+)
+one_query_update = Exercise(
+    hint="try an outer product with z on the right: what must stand on the left?",
+    passed="M F = (M + dM) z with a change of rank one.",
+    right=lambda M, z, F: torch.outer(M @ (F - z), z) / (z @ z),
+    shapes=((8, 3), (3,), (3,)),
+    mistakes={
+        "(M + dM) z is not M F; look at the length of z.": lambda M, z, F: torch.outer(M @ (F - z), z),
+        "the equation holds, but dM changes vectors that are orthogonal to z as well; find the one that does "
+        "not.": lambda M, z, F: torch.outer(M @ (F - z), F) / (F @ z),
+    },
+)
+
+# What would make it learning: scores of heads, heads switched off, one step in two layers.
+
+
+def _attends(n: int, offset: int) -> Tensor:
+    """Attention of a head whose token n + i of 2n + 1 always looks at token i + offset."""
+    A = torch.zeros(2 * n + 1, 2 * n + 1, dtype=torch.float64)
+    A[range(n + 1, 2 * n + 1), range(1 + offset, n + 1 + offset)] = 1
+    return A
+
+
+def _mean_of_head(x: Tensor, n_heads: int, head: int, *, times: float = 1.0) -> Tensor:
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[:, head] = times * parts[:, head].mean(0)
+    return parts.flatten(-2)
+
+
+def _ones(T: int, diagonal: int) -> Tensor:
+    return torch.ones(T - abs(diagonal), dtype=torch.float64).diag(diagonal)
+
+
+def _value_matrix(W_0: Tensor, eta: float, n: int) -> Tensor:
+    return eta / n * torch.cat([-W_0, torch.eye(len(W_0), dtype=W_0.dtype)], 1)
+
+
+induction_score = Exercise(
+    hint="token n + i of the second half occurred before at i; it should attend to i + 1.",
+    passed="your score is 1 for a perfect induction head and right for random ones, n = 2, 5 and 20.",
+    right=lambda A, n: A[n + 1 :].diagonal(2)[:n].mean(),
+    shapes=((5, 5), (11, 11), (41, 41)),
+    cases=lambda *random: {
+        "a head that always attends to the token after the earlier occurrence should score 1.": (_attends(6, 1), 6),
+        "a head that attends to the earlier occurrence itself should score 0.": (_attends(6, 0), 6),
+        "all n tokens of the second half count once.": [(A, len(A) // 2) for A in random],
+    },
+    mistakes={"you look at the earlier occurrence itself.": lambda A, n: A[n + 1 :].diagonal(1)[:n].mean()},
+)
+head_off = Exercise(
+    hint="x.unflatten(-1, (n_heads, -1)) has one row for each head; change one row and flatten again.",
+    passed="the head gives its mean at every token, and the other heads are as they were.",
+    right=_mean_of_head,
+    shapes=((5, 6),),
+    cases=lambda x: [(x, 3, head) for head in range(3)],
+    mistakes={
+        "the head gives zero; here it should give its mean over the tokens.": lambda *a: _mean_of_head(*a, times=0),
+        "this changes the other heads, too.": lambda x, n_heads, head: x.mean(0).expand(len(x), -1),
+    },
+)
+look_back = Exercise(
+    hint="W has a one in row t - back and column t.",
+    passed="every token asks for the code of the token that stands `back` places before it.",
+    right=_ones,
+    cases=[(4, 1), (7, 2), (6, 3), (5, 0)],
+    mistakes={
+        "W e_t looks ahead; exchange rows and columns.": lambda T, back: _ones(T, -back),
+        "W e_0 is not zero, although nothing stands before it.": lambda T, back: _ones(T, 0).roll(back, 1),
+        "the number of places is always 1.": lambda T, back: _ones(T, 1),
+    },
+)
+value_matrix = Exercise(
+    hint="on a column [x; y] the value is (eta / n) (y - W_0 x): a block for x beside a block for y.",
+    passed="with your values, attention takes the step of gradient descent, from zero and from other weights.",
+    right=_value_matrix,
+    shapes=((2, 4),),
+    cases=lambda W: {
+        "from W_0 = 0 the attention layer does not make the step of gradient descent.": (0 * W, 0.3, 6),
+        "from W_0 other than 0 the attention layer does not make the step of gradient descent; what does the loss "
+        "subtract from the label before it pushes?": (W, 0.3, 6),
+    },
+    mistakes={
+        "the step goes uphill; look at the sign of the error signal.": lambda *given: -_value_matrix(*given),
+        "the loss divides by n.": lambda W_0, eta, n: _value_matrix(W_0, eta, 1),
+        "the prediction is added to the label, not taken off.": lambda W, eta, n: _value_matrix(-W, eta, n),
+    },
+)

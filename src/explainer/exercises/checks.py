@@ -27,8 +27,6 @@ class Exercise:
     fails, and what they stand under in `cases`.
     """
 
-    asks: str
-    """Inputs and result of the function that a reader writes, with their shapes."""
     hint: str
     """What a function is told that returns nothing yet."""
     passed: str
@@ -69,7 +67,7 @@ class Exercise:
         pair = (torch.as_tensor(x, dtype=torch.float64) for x in (found, other))
         return torch.allclose(*pair, rtol=self.tolerance, atol=self.tolerance, equal_nan=True)
 
-    def check(self, answer: Callable) -> None:
+    def __call__(self, answer: Callable) -> None:
         """Print that a reader's function is right, or the hint if it returns nothing yet; else raise AssertionError."""
         try:
             for what, inputs in self.inputs():
@@ -80,16 +78,6 @@ class Exercise:
             print(f"Passed: {self.passed}")
         except _UnansweredError:
             print(f"Your turn: the function returns nothing yet. Hint: {self.hint}")
-
-    def function(self, name: str) -> Callable[[Callable], None]:
-        """The check as a function with this name and a text of its own."""
-
-        def check(answer: Callable) -> None:
-            self.check(answer)
-
-        check.__name__, check.__qualname__, check.__module__ = name, name, __package__
-        check.__doc__ = f"Check a function {self.asks}.\n\nRaises: AssertionError with a hint."
-        return check
 
     def _call(self, answer: Callable, *inputs: object) -> object:
         """What a function returns for copies of the inputs: it must not disturb the next ones."""

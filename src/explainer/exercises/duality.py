@@ -56,106 +56,96 @@ def _ahead(mu: float, T: int) -> Tensor:
     return (1 - mu ** torch.arange(T + 1, 1, -1, dtype=torch.float64)) / (1 - mu)
 
 
-EXERCISES = {
-    "permutation_invariant": Exercise(
-        asks="(inputs (n, d_in), targets (n, d_out)) -> update (d_out, d_in) that ignores the order of the rows",
-        hint="from W_0 = 0 the error signal of example i is lr * y_i; sum the outer products.",
-        passed="the update uses every demonstration and does not depend on their order.",
-        right=lambda inputs, targets: targets.T @ inputs,
-        counts=_unmoved,
-        shapes=((5, 3), (5, 2)),
-        cases=lambda x, y: _every_row_counts(x, y) | _no_order_counts(x, y),
-    ),
-    "order_dependent": Exercise(
-        asks="(inputs (n, d_in), targets (n, d_out)) -> update (d_out, d_in) that depends on the order of the rows",
-        hint="let the second example meet the layer that the first has changed.",
-        passed="the update uses every demonstration and depends on their order.",
-        right=_one_by_one,
-        counts=_unmoved,
-        shapes=((5, 3), (5, 2)),
-        cases=lambda x, y: _every_row_counts(x, y) | _some_order_counts(x, y),
-    ),
-    "rank_of_update": Exercise(
-        asks="(n, d, d_v) -> rank of dW_ICL for n demonstrations in general position",
-        hint="how many outer products are added up, and how many rows and columns has their sum?",
-        passed="your count is the rank of dW_ICL in all seven settings.",
-        right=lambda n, d, d_v: min((n, d, d_v)),
-        cases=[(0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 5, 5), (9, 3, 6), (9, 6, 3), (4, 4, 4)],
-        mistakes={
-            "a matrix has no higher rank than it has rows or columns.": lambda n, d, d_v: n,
-            "few demonstrations do not reach that: each adds a rank of one.": lambda n, d, d_v: min(d, d_v),
-        },
-    ),
-    "outer_product_update": Exercise(
-        asks="(W_0 (d_out, d_in), x (d_in,), y (d_out,), lr) -> dW (d_out, d_in), one step on 1/2 ||W x - y||^2",
-        hint="first the error signal e = -lr * (W_0 @ x - y), then torch.outer(e, x).",
-        passed="the update is the outer product of the error signal and the input.",
-        right=lambda W_0, x, y, lr: torch.outer(lr * (y - W_0 @ x), x),
-        shapes=((3, 4), (4,), (3,)),
-        cases=lambda W, x, y: {
-            "the output already equals the target, and the weights still change.": (W, x, W @ x, 0.1),
-            "it is not the error signal times the input; look for a leftover factor.": (W, x, y, 0.1),
-            "twice the learning rate does not give twice the update.": (W, x, y, 0.2),
-        },
-        mistakes={
-            "these are the new weights, not their change.": lambda W, x, y, lr: W + torch.outer(lr * (y - W @ x), x),
-            "the update goes away from the target.": lambda W, x, y, lr: torch.outer(lr * (W @ x - y), x),
-            "look for the learning rate.": lambda W, x, y, lr: torch.outer(y - W @ x, x),
-        },
-    ),
-    "cross_entropy_errors": Exercise(
-        asks="(outputs (n, V), answers (n,), lr) -> error signals (n, V) of the sum of -log softmax(o_i)[answers_i]",
-        hint="e = -lr * (p - y): p is the softmax of each row, y has a one at the right answer.",
-        passed="the error signals are those that autograd finds for the cross-entropy.",
-        right=_signals,
-        shapes=((5, 4),),
-        cases=lambda outputs: [(outputs, torch.tensor([0, 3, 1, 1, 2]), 0.1)],
-        mistakes={
-            "no row adds up to zero; look for the one that is taken off.": lambda o, a, lr: -lr * o.softmax(1),
-            "the rows do not add up to zero; look at the axis of softmax.": lambda *given: _signals(*given, axis=0),
-            "these are not probabilities; look for softmax.": lambda o, a, lr: lr * (one_hot(a, o.shape[1]) - o),
-            "the right answer is pushed down; look at the sign.": lambda *given: -_signals(*given),
-            "this belongs to the mean over the examples, not to their sum.": lambda *given: _signals(*given) / 5,
-        },
-    ),
-    "bias_attention": Exercise(
-        asks="(errors (n, d_out), inputs (n, d_in), queries (m, d_in)) -> change (m, d_out) of W x + b after one step",
-        hint="append a 1 to every input and to every query; then it is a layer without bias.",
-        passed="every attention weight is x_i . x + 1.",
-        right=lambda errors, inputs, queries: (queries @ inputs.T + 1) @ errors,
-        shapes=((5, 2), (5, 3), (4, 3)),
-        cases=lambda e, x, q: {
-            "at the query 0 only the bias counts, and it moves by the sum of the error signals.": (e, x, 0 * q),
-            "it is right at the query 0 only; look at how queries and inputs are compared.": (e, x, q),
-        },
-        mistakes={
-            "this is the change without bias; ask what the step does to b.": lambda e, x, q: q @ x.T @ e,
-            "the bias moves by the sum, not by the mean.": lambda e, x, q: q @ x.T @ e + e.mean(0),
-        },
-    ),
-    "frozen_factor": Exercise(
-        asks="(c, T) -> size of the update with frozen errors over that of T steps, with c = lr ||x||^2",
-        hint="T steps go 1 - (1 - c)**T of the way to the target; how far do T copies of the first step go?",
-        passed="your factor is right from T = 1 to T = 50.",
-        right=lambda c, T: T * c / (1 - (1 - c) ** T),
-        cases={
-            "one step is the same with frozen error signals and without.": (0.3, 1),
-            "in the text the updates were 2 and 5/4 of the first step; look at their ratio.": (0.75, 2),
-            "look at how much of the error is left after each step.": [(0.75, 5), (0.1, 20), (0.001, 50), (1.5, 4)],
-        },
-        mistakes={"that is how much is too much; asked is the ratio.": lambda c, T: T * c / (1 - (1 - c) ** T) - 1},
-    ),
-    "nesterov_coefficients": Exercise(
-        asks="(mu, T) -> coefficients (T,) of U_0, ..., U_{T-1} in the point ahead, W_T + mu V_T - W_0",
-        hint="write W_T + mu V_T as a sum over all pushes; V_T has the factor mu**(T-1-t) before U_t.",
-        passed="your coefficients are those that PyTorch stores with nesterov=True.",
-        right=_ahead,
-        cases=[(0.5, 3), (0.9, 8), (0.0, 4), (0.9, 1)],
-        mistakes={
-            "the order is not right; the oldest push comes first.": lambda mu, T: _ahead(mu, T).flip(0),
-            "these are the coefficients of W_T; look at what the point ahead adds.": duality.heavy_ball_weights,
-            "these are the factors in the last velocity; the weights of the layer are the sum of all "
-            "velocities.": lambda mu, T: mu ** torch.arange(T - 1, -1, -1, dtype=torch.float64),
-        },
-    ),
-}
+permutation_invariant = Exercise(
+    hint="from W_0 = 0 the error signal of example i is lr * y_i; sum the outer products.",
+    passed="the update uses every demonstration and does not depend on their order.",
+    right=lambda inputs, targets: targets.T @ inputs,
+    counts=_unmoved,
+    shapes=((5, 3), (5, 2)),
+    cases=lambda x, y: _every_row_counts(x, y) | _no_order_counts(x, y),
+)
+order_dependent = Exercise(
+    hint="let the second example meet the layer that the first has changed.",
+    passed="the update uses every demonstration and depends on their order.",
+    right=_one_by_one,
+    counts=_unmoved,
+    shapes=((5, 3), (5, 2)),
+    cases=lambda x, y: _every_row_counts(x, y) | _some_order_counts(x, y),
+)
+rank_of_update = Exercise(
+    hint="how many outer products are added up, and how many rows and columns has their sum?",
+    passed="your count is the rank of dW_ICL in all seven settings.",
+    right=lambda n, d, d_v: min((n, d, d_v)),
+    cases=[(0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 5, 5), (9, 3, 6), (9, 6, 3), (4, 4, 4)],
+    mistakes={
+        "a matrix has no higher rank than it has rows or columns.": lambda n, d, d_v: n,
+        "few demonstrations do not reach that: each adds a rank of one.": lambda n, d, d_v: min(d, d_v),
+    },
+)
+outer_product_update = Exercise(
+    hint="first the error signal e = -lr * (W_0 @ x - y), then torch.outer(e, x).",
+    passed="the update is the outer product of the error signal and the input.",
+    right=lambda W_0, x, y, lr: torch.outer(lr * (y - W_0 @ x), x),
+    shapes=((3, 4), (4,), (3,)),
+    cases=lambda W, x, y: {
+        "the output already equals the target, and the weights still change.": (W, x, W @ x, 0.1),
+        "it is not the error signal times the input; look for a leftover factor.": (W, x, y, 0.1),
+        "twice the learning rate does not give twice the update.": (W, x, y, 0.2),
+    },
+    mistakes={
+        "these are the new weights, not their change.": lambda W, x, y, lr: W + torch.outer(lr * (y - W @ x), x),
+        "the update goes away from the target.": lambda W, x, y, lr: torch.outer(lr * (W @ x - y), x),
+        "look for the learning rate.": lambda W, x, y, lr: torch.outer(y - W @ x, x),
+    },
+)
+cross_entropy_errors = Exercise(
+    hint="e = -lr * (p - y): p is the softmax of each row, y has a one at the right answer.",
+    passed="the error signals are those that autograd finds for the cross-entropy.",
+    right=_signals,
+    shapes=((5, 4),),
+    cases=lambda outputs: [(outputs, torch.tensor([0, 3, 1, 1, 2]), 0.1)],
+    mistakes={
+        "no row adds up to zero; look for the one that is taken off.": lambda o, a, lr: -lr * o.softmax(1),
+        "the rows do not add up to zero; look at the axis of softmax.": lambda *given: _signals(*given, axis=0),
+        "these are not probabilities; look for softmax.": lambda o, a, lr: lr * (one_hot(a, o.shape[1]) - o),
+        "the right answer is pushed down; look at the sign.": lambda *given: -_signals(*given),
+        "this belongs to the mean over the examples, not to their sum.": lambda *given: _signals(*given) / 5,
+    },
+)
+bias_attention = Exercise(
+    hint="append a 1 to every input and to every query; then it is a layer without bias.",
+    passed="every attention weight is x_i . x + 1.",
+    right=lambda errors, inputs, queries: (queries @ inputs.T + 1) @ errors,
+    shapes=((5, 2), (5, 3), (4, 3)),
+    cases=lambda e, x, q: {
+        "at the query 0 only the bias counts, and it moves by the sum of the error signals.": (e, x, 0 * q),
+        "it is right at the query 0 only; look at how queries and inputs are compared.": (e, x, q),
+    },
+    mistakes={
+        "this is the change without bias; ask what the step does to b.": lambda e, x, q: q @ x.T @ e,
+        "the bias moves by the sum, not by the mean.": lambda e, x, q: q @ x.T @ e + e.mean(0),
+    },
+)
+frozen_factor = Exercise(
+    hint="T steps go 1 - (1 - c)**T of the way to the target; how far do T copies of the first step go?",
+    passed="your factor is right from T = 1 to T = 50.",
+    right=lambda c, T: T * c / (1 - (1 - c) ** T),
+    cases={
+        "one step is the same with frozen error signals and without.": (0.3, 1),
+        "in the text the updates were 2 and 5/4 of the first step; look at their ratio.": (0.75, 2),
+        "look at how much of the error is left after each step.": [(0.75, 5), (0.1, 20), (0.001, 50), (1.5, 4)],
+    },
+    mistakes={"that is how much is too much; asked is the ratio.": lambda c, T: T * c / (1 - (1 - c) ** T) - 1},
+)
+nesterov_coefficients = Exercise(
+    hint="write W_T + mu V_T as a sum over all pushes; V_T has the factor mu**(T-1-t) before U_t.",
+    passed="your coefficients are those that PyTorch stores with nesterov=True.",
+    right=_ahead,
+    cases=[(0.5, 3), (0.9, 8), (0.0, 4), (0.9, 1)],
+    mistakes={
+        "the order is not right; the oldest push comes first.": lambda mu, T: _ahead(mu, T).flip(0),
+        "these are the coefficients of W_T; look at what the point ahead adds.": duality.heavy_ball_weights,
+        "these are the factors in the last velocity; the weights of the layer are the sum of all "
+        "velocities.": lambda mu, T: mu ** torch.arange(T - 1, -1, -1, dtype=torch.float64),
+    },
+)
