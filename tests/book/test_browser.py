@@ -4,11 +4,12 @@ import re
 from dataclasses import dataclass, field
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from conftest import ROOT, drawn_again, require_frames
 
-from bookbuilder import locale
 from bookbuilder.browser import PATIENCE
 from bookbuilder.pages import main_line, names
+from bookbuilder.translation import editions
 
 pytestmark = [pytest.mark.browser, drawn_again]
 MAX_BYTES_BEFORE_FIGURES = 400_000
@@ -34,8 +35,6 @@ ONE_OF_EACH_KIND = """() => {
     }
     for (const drawing of document.querySelectorAll(".xp-plotly .main-svg"))
         if (again(drawing.getAttribute("class"))) drawing.replaceChildren();
-    for (const section of document.querySelectorAll("section"))
-        [...section.querySelectorAll(":scope > .xp-api")].slice(3).forEach((entry) => entry.remove());
 }"""
 """Thousands of equal tokens, and the insides of formulas, drawings and entries, take axe most of its time."""
 ONLY_VIOLATIONS = {"resultTypes": ["violations"], "preload": False}
@@ -54,15 +53,10 @@ THEME_PARTS = (
 )
 
 
-def pages() -> list[str]:
-    """Every page of the table of contents, as a path below the site."""
-    return [f"{name}.html" for name in names(ROOT)]
-
-
-def translated() -> list[str]:
-    """Every page of the book's other languages."""
-    editions = [edition.folder.name for edition in locale.editions(ROOT)]
-    return [f"{edition}/{name}.html" for edition in editions for name in main_line(ROOT)]
+PAGES = [f"{name}.html" for name in names(ROOT)]
+"""Every page of the table of contents, as a path below the site."""
+TRANSLATED = [f"{one.settings['address']}/{name}.html" for one in editions(ROOT) for name in main_line(ROOT)]
+"""Every page of the book's other languages."""
 
 
 @dataclass
@@ -70,23 +64,8 @@ class Visit:
     """An open page and everything it complained about or asked for."""
 
     page: object
-    base: str
     complaints: list[str] = field(default_factory=list)
     outside: list[str] = field(default_factory=list)
-
-    def hear(self, message: object) -> None:
-        """Keep an error or a warning of the console."""
-        if message.type in {"error", "warning"}:
-            self.complaints.append(f"{message.text} {message.location['url']}")
-
-    def fail(self, error: object) -> None:
-        """Keep an error that no script caught."""
-        self.complaints.append(str(error))
-
-    def ask(self, request: object) -> None:
-        """Keep the address of a request for what is not of the site; `NOWHERE` refuses it."""
-        if not request.url.startswith((self.base, "blob:", "data:")):
-            self.outside.append(request.url)
 
     def scroll(self) -> None:
         """Bring each lazy part before the reader, down to the end of the page, and wait until it is drawn."""
@@ -115,8 +94,13 @@ def visit(browser, address, tabs):
             tabs[key] = context.new_page()
         page = tabs[key]
         page.set_viewport_size({"width": width, "height": 900})
-        result = Visit(page, base)
-        listeners = {"console": result.hear, "pageerror": result.fail, "request": result.ask}
+        result = Visit(page)
+        at_home = (base, "blob:", "data:")
+        listeners = {
+            "console": lambda said: said.type in ("error", "warning") and result.complaints.append(said.text),
+            "pageerror": lambda error: result.complaints.append(str(error)),
+            "request": lambda asked: asked.url.startswith(at_home) or result.outside.append(asked.url),
+        }
         for event, listener in listeners.items():
             page.on(event, listener)
         used.append((page, listeners))
@@ -134,27 +118,30 @@ def visit(browser, address, tabs):
             page.goto("about:blank")
 
 
-def some_translated() -> list:
-    """Every third translated page, and the others weekly: they have the figures, code and layout of their originals."""
-    marks = {True: [], False: [pytest.mark.weekly]}
-    return [pytest.param(path, marks=marks[i % 3 == 0]) for i, path in enumerate(translated())]
-
-
-@pytest.mark.parametrize("path", [*pages(), *some_translated()])
+@pytest.mark.parametrize("path", [*PAGES, *TRANSLATED[::3]])
 def test_page_is_whole_accessible_and_fits(visit, path):
     """Nothing broken, nothing from outside, no axe finding, and no page wider than a phone.
 
-    Every second page as on a desk in light, the others as on a phone in the dark: both for each would take minutes. A
-    translation is seen the other way.
+    Every second page as on a desk in light, the others as on a phone in the dark; translations the other way.
     """
     english = path[path.index("book/") :]
-    scheme, width = (("dark", PHONE), ("light", 1280))[(pages().index(english) + (path != english)) % 2]
+    scheme, width = (("dark", PHONE), ("light", 1280))[(PAGES.index(english) + (path != english)) % 2]
     seen = visit(path, width=width, scheme=scheme)
-    require_whole(seen)
+    seen.scroll()
+    seen.page.wait_for_function("() => !document.querySelector('.math') || document.querySelector('mjx-container')")
+    assert seen.complaints == [] and seen.outside == []
+    assert seen.page.locator("mjx-merror").count() == 0
+    assert seen.page.locator(".xp-widget[data-model] .xp-fallback").count() == 0
+    assert "Traceback" not in seen.page.inner_text("body")
     seen.page.set_viewport_size({"width": PHONE, "height": 740})
     seen.page.wait_for_function(f"document.documentElement.scrollWidth <= {PHONE}", timeout=30_000)
     seen.page.set_viewport_size({"width": width, "height": 900})
-    require_accessible(seen, scheme)
+    assert seen.page.evaluate("document.documentElement.dataset.theme") == scheme
+    seen.page.evaluate(ONE_OF_EACH_KIND)
+    results = Axe().run(seen.page, context={"exclude": [[part] for part in THEME_PARTS]}, options=ONLY_VIOLATIONS)
+    assert [
+        f"{one['id']}: {[n['html'][:160] for n in one['nodes'][:3]]}" for one in results.response["violations"]
+    ] == []
 
 
 NAMES_THAT_MEET = """() => [...document.querySelectorAll(".xp-plotly")].flatMap((figure) =>
@@ -209,30 +196,6 @@ def test_buttons_above_a_page_show_the_focus(visit):
     for button in buttons.all():
         button.focus()
         assert button.evaluate("(button) => getComputedStyle(button).outlineStyle") == "solid"
-
-
-def require_whole(seen: Visit) -> None:
-    """No console error, nothing from outside, figures drawn, explorables mounted, mathematics set."""
-    seen.scroll()
-    seen.page.wait_for_function("() => !document.querySelector('.math') || document.querySelector('mjx-container')")
-    assert seen.complaints == []
-    assert seen.outside == []
-    assert seen.page.locator("mjx-merror").count() == 0
-    assert seen.page.locator(".xp-widget[data-model] .xp-fallback").count() == 0
-    assert "Traceback" not in seen.page.inner_text("body")
-
-
-def require_accessible(seen: Visit, scheme: str) -> None:
-    """axe-core finds nothing in the parts that are ours."""
-    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - only here
-
-    assert seen.page.evaluate("document.documentElement.dataset.theme") == scheme
-
-    seen.page.evaluate(ONE_OF_EACH_KIND)
-    results = Axe().run(seen.page, context={"exclude": [[part] for part in THEME_PARTS]}, options=ONLY_VIOLATIONS)
-    results = results.response
-    found = [f"{v['id']}: {[n['html'][:160] for n in v['nodes'][:3]]}" for v in results["violations"]]
-    assert found == []
 
 
 TRANSFERRED = """() => ["navigation", "resource"].flatMap((kind) => performance.getEntriesByType(kind))

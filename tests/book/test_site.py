@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT
 from plotly.subplots import make_subplots
 from small_book import code_cell, notebook_of
-from test_browser import pages
+from test_browser import PAGES
 
 from bookbuilder import executed, notebooks, renderers, sphinxext, vendored
 from bookbuilder.explorables import run_module
@@ -22,7 +22,7 @@ from explainer.figures import curve_panels, dot_panels, dot_plot
 from explainer.theory.statistics import Interval
 
 
-@pytest.mark.parametrize("page", [p for p in pages() if (ROOT / p.replace(".html", ".ipynb")).exists()])
+@pytest.mark.parametrize("page", [p for p in PAGES if (ROOT / p.replace(".html", ".ipynb")).exists()])
 def test_every_figure_has_caption_origin_and_alternative(site, page):
     text = (site / page).read_text("utf8")
     figures = re.findall(r'<figure class="xp-figure">.*?</figure>', text, re.DOTALL)
