@@ -18,9 +18,9 @@ def output(value):
     return {"output_type": "display_data", "data": found._repr_mimebundle_(), "metadata": {}}
 
 
-def shown_page(name, *cells, **more):
+def shown_page(name, *cells, repository=None):
     """The sources of the cells that the site shows of a page with these."""
-    return sources(shown.chapter(notebook_of(list(cells)), f"book/{name}", **more)["cells"])
+    return sources(shown.chapter(notebook_of(list(cells)), f"book/{name}", repository)["cells"])
 
 
 def sources(cells):
@@ -28,25 +28,24 @@ def sources(cells):
 
 
 def test_minutes_stand_between_the_title_and_what_follows():
-    title, minutes, rest = shown_page("chapters/a", text("# Title\n\nwords " * 100))
+    title, minutes, rest, _ = shown_page("chapters/a", text("# Title\n\nwords " * 100))
     assert title == "# Title" and minutes == '<p class="xp-minutes">1 minute to read</p>' and rest.startswith("words")
     one, two = "> **Exercise 1, easy.** Write it.", "\n\n> **Exercise 2, hard.** Prove it."
     for asked, besides in ((one, "1 exercise"), (one + two, "2 exercises")):
         minutes = shown_page("chapters/a", text(f"# Title\n\n{asked}"))[1]
         assert minutes == f'<p class="xp-minutes">1 minute to read, {besides} besides</p>'
-    assert shown_page("reference/a", text("# Title"), code="code") == ["# Title"]
+    assert shown_page("reference/a", text("# Title")) == ["# Title"]
 
 
-def test_the_code_of_a_chapter_is_its_last_line_and_leads_to_the_modules():
-    made = shown_page("studies/a", text("# Title"), text("end"), code="<p>Code: a.py</p>")
-    assert made[-2:] == ["end", "<p>Code: a.py</p>"]
-    notebook = notebook_of([code_cell("import explainer\nfrom explainer.theory import duality, momentum")])
-    address = "https://github.com/org/name"
-    line = shown.code_line(notebook, "book/chapters/page", address)
-    assert '<a href="../../_sources/book/chapters/page.ipynb">the notebook of this page</a>' in line
+def test_the_last_line_of_a_chapter_leads_to_its_code():
+    code = code_cell("import explainer\nfrom explainer.theory import duality, momentum")
+    *_, end, line = shown_page("studies/a", text("# Title"), code, text("end"))
+    assert end == "end" and '<a href="../../_sources/book/studies/a.ipynb">the notebook of this page</a>' in line
+    assert "theory/duality.py, theory/momentum.py" in line
+    *_, line = shown_page("studies/a", code, repository="https://github.com/org/name")
     for name in ("duality", "momentum"):
-        assert f'<a href="{address}/blob/main/src/explainer/theory/{name}.py">theory/{name}.py</a>' in line
-    assert "theory/duality.py, theory/momentum.py" in shown.code_line(notebook, "book/chapters/page", None)
+        address = f"https://github.com/org/name/blob/main/src/explainer/theory/{name}.py"
+        assert f'<a href="{address}">theory/{name}.py</a>' in line
 
 
 def test_a_failure_is_marked_below_the_title_as_text():

@@ -1,7 +1,6 @@
 """Execute the chapters that need it: nbmake runs copies of them side by side, and each is kept when it is finished.
 
-`python -m bookbuilder.execute FOLDER WORKERS [NOTEBOOK ...]` does so in whatever environment, and fails where a finding
-does not hold there.
+`python -m bookbuilder.execute FOLDER WORKERS [NOTEBOOK ...]` fails where a finding does not hold, in any environment.
 """
 
 import itertools
@@ -26,8 +25,9 @@ _VARIABLES = (
     "EXPLAINER_MODEL", "EXPLAINER_DATA", "EXPLAINER_RESULTS", "EXPLAINER_WEIGHTS",
     "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS",
 )  # fmt: skip
-_OPTIONS = "--nbmake --overwrite --nbmake-timeout=1800 --dist=load --maxschedchunk=1 --reruns=1"
-_QUIET = "--verbose --tb=no --no-header --no-summary"
+_PACKAGES = ("torch", "transformers", "numpy", "plotly", "anywidget")
+_OPTIONS = """--nbmake --overwrite --nbmake-timeout=1800 --dist=load --maxschedchunk=1 --reruns=1
+    --verbose --tb=no --no-header --no-summary"""
 
 
 def surroundings() -> dict[str, str]:
@@ -38,22 +38,18 @@ def surroundings() -> dict[str, str]:
     told = Path("/proc/cpuinfo").read_text("utf-8") if Path("/proc/cpuinfo").exists() else ""
     model = re.search(r"^model name\s*: (.*)$", told, re.MULTILINE)
     best = [flag for flag in ("amx_bf16", "avx512f", "avx2", "sse4_2", "asimd") if re.search(rf"\b{flag}\b", told)]
-    versions = (
-        f"{name} {metadata.version(name)}" for name in ("torch", "transformers", "numpy", "plotly", "anywidget")
-    )
     return {
         "package": _digest_of_files(files - stored),
         "stored results": _digest_of_files(path for path in stored if path.name != "findings.json"),
-        "versions": ", ".join(versions),
+        "versions": ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES),
         "processor": f"{model[1] if model else platform.machine()} ({', '.join(best)})",
         "settings": ", ".join(f"{name}={os.environ[name]}" for name in _VARIABLES if os.environ.get(name)),
     }
 
 
 def _digest_of_files(files: Iterable[Path]) -> str:
-    return executed.digest(
-        b"".join(f"{f.parent.name}/{f.name}\0".encode() + f.read_bytes() + b"\0" for f in sorted(files))
-    )
+    contents = (f"{file.parent.name}/{file.name}\0".encode() + file.read_bytes() for file in sorted(files))
+    return executed.digest(b"\0".join(contents))
 
 
 def run(chapters: Iterable[Path], *, workers: int, into: Path = executed.FOLDER) -> None:
@@ -74,12 +70,13 @@ def run(chapters: Iterable[Path], *, workers: int, into: Path = executed.FOLDER)
             setup = notebook["cells"][0]
             if notebooks.is_setup(setup):  # the kernel has the package, and asking pip takes two seconds
                 setup["metadata"]["tags"] = ["skip-execution"]
+    if not reasons:
+        return
     for reason, names in reasons.items():
         print(f"To execute, because {reason}: {', '.join(names)}", flush=True)
     waiting = sorted(itertools.chain(*reasons.values()), key=lambda name: -seconds.get(Path(name).stem, 60))
-    if not waiting:
-        return
     into.mkdir(parents=True, exist_ok=True)
+    (into / "log.txt").write_text("", "utf-8")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     keeper = _Keeper(into.resolve())
     with tempfile.TemporaryDirectory(prefix="chapters-") as folder, chdir(folder):  # nbmake passes over any _build
@@ -87,7 +84,7 @@ def run(chapters: Iterable[Path], *, workers: int, into: Path = executed.FOLDER)
         for name in waiting:
             Path(name).write_text(json.dumps(sources[name]), "utf-8")
         # A kernel whose port another one took a moment before does not answer; it is started once more.
-        options = [*_OPTIONS.split(), *_QUIET.split(), f"--numprocesses={workers}", "--only-rerun=before replying"]
+        options = [*_OPTIONS.split(), f"--numprocesses={workers}", "--only-rerun=before replying"]
         code = pytest.main([*options, *waiting], plugins=[keeper])
     if code == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
@@ -112,9 +109,8 @@ class _Keeper:
                 log.write(f"{name}: {failure or 'done'} ({report.duration:.0f} s)\n{report.capstderr}\n")
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        if report.when == "call" and report.outcome != "rerun":
-            return report.outcome, "", f"{report.outcome} in {report.duration:.0f} s"
-        return None
+        said = f"{report.outcome} in {report.duration:.0f} s"
+        return (report.outcome, "", said) if report.when == "call" and report.outcome != "rerun" else None
 
 
 if __name__ == "__main__":

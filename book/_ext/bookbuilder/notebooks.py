@@ -5,10 +5,8 @@
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
@@ -16,36 +14,20 @@ from typing import Any
 
 _MAX_LINES = 20
 _MAX_WIDTH = 80
-_PROJECT = tomllib.loads(Path(__file__).parents[3].joinpath("pyproject.toml").read_text("utf-8"))["project"]
-
-
-def first_lines(book: str | None) -> list[str]:
-    """The first cell: where the page stands with its figures, which a code host does not show, and the package."""
-    return [f"# With its figures: {book}\n"] * bool(book) + ["%pip install --quiet icl-explainer"]
-
-
-def wrong_address(book: str | None) -> str | None:
-    """What is wrong with the address of the book where it is known from where it is published: EXPLAINER_SITE."""
-    site = os.environ.get("EXPLAINER_SITE") or book
-    same = book is None or site.rstrip("/") == book.rstrip("/")
-    return None if same else f"pyproject.toml: the book is published at {site}, and its address is {book}"
-
-
-_BOOK = _PROJECT["urls"].get("Book")
 SETUP = {
     "cell_type": "code",
     "execution_count": None,
     "id": "setup",
     "metadata": {"tags": ["remove-cell"]},
     "outputs": [],
-    "source": first_lines(_BOOK),
+    "source": ["%pip install --quiet icl-explainer"],
 }
 """The first cell: a hosted notebook starts without the package. Where it is, pip changes nothing and asks no index."""
 
 
 def is_setup(cell: Mapping[str, Any]) -> bool:
     """Whether a cell is the first one of every notebook, or was in an older edition."""
-    return cell["cell_type"] == "code" and (cell.get("id") == "setup" or "".join(cell["source"]) in SETUP["source"])
+    return cell["cell_type"] == "code" and (cell.get("id") == "setup" or "".join(cell["source"]) == SETUP["source"][0])
 
 
 def problems(notebook: dict) -> list[str]:
@@ -106,9 +88,6 @@ def main(arguments: list[str] | None = None) -> int:
         for problem in problems(notebook):
             failed = True
             print(f"{path}: {problem}", file=sys.stderr)
-    if problem := wrong_address(_BOOK):
-        failed = True
-        print(problem, file=sys.stderr)
     return int(failed)
 
 

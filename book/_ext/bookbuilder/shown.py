@@ -27,20 +27,18 @@ REPORT = {
     "what": "What is wrong, and what should the page say?",
 }
 """What the button says; another language has its own words in `edition.toml`."""
-FOLDERS = ("book/chapters/", "book/studies/")
+_FOLDERS = ("book/chapters/", "book/studies/")
 
 
-def chapter(notebook: Mapping[str, Any], docname: str, code: str = "") -> dict[str, Any]:
-    """The notebook with its outputs, as the site shows it; `code` is the line that names the modules it uses."""
+def chapter(notebook: Mapping[str, Any], docname: str, repository: str | None) -> dict[str, Any]:
+    """The notebook with its outputs, as the site shows it; sources are in a `repository` where one is known."""
     cells, found = _without_findings(_folded(notebook["cells"]))
     if found:
         cells = [*cells, _text("findings", _findings_fold(found))]
-    if docname.startswith(FOLDERS):
-        to_read = pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"])
-        cells = [
-            *_below_title(cells, _text("minutes", _minutes(*to_read))),
-            *([_text("code", code)] if code else []),
-        ]
+    if docname.startswith(_FOLDERS):
+        minutes = _minutes(pages.minutes(notebook["cells"]), pages.exercises(notebook["cells"]))
+        code = _code_line(notebook["cells"], docname, repository)
+        cells = [*_below_title(cells, _text("minutes", minutes)), _text("code", code)]
     return {**notebook, "cells": cells}
 
 
@@ -61,10 +59,10 @@ def _below_title(cells: list[dict], line: dict) -> list[dict]:
     return [*cells[:place], {**cells[place], "source": title}, line, *after, *cells[place + 1 :]]
 
 
-def code_line(notebook: Mapping[str, Any], page: str, repository: str | None) -> str:
+def _code_line(cells: list[dict], page: str, repository: str | None) -> str:
     """The line "Code: the notebook of this page, theory/duality.py, ...", with links where the repository is known."""
     package, names = Path(explainer.__file__).parent, set()
-    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     for room, imported in re.findall(r"^from explainer([\w.]*) import \(?([\w,\s]+)", code, re.MULTILINE):
         place = room.lstrip(".").replace(".", "/")
         for file in (f"{place}.py", *(f"{place}/{name}.py".lstrip("/") for name in re.findall(r"\w+", imported))):

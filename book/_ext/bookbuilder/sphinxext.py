@@ -146,15 +146,10 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
     last = executed.last_execution(path)
     if last and last.made_of.get("code cells") != executed.code_digest(notebook):
         last = None
-    code = (
-        shown.code_line(notebook, docname, public_address(Path(app.srcdir)))
-        if docname.startswith(shown.FOLDERS)
-        else ""
-    )
     if last:
         notebook = executed.with_outputs(notebook, json.loads(path.read_text("utf-8")))
         put_stills(notebook)
-    notebook = shown.chapter(notebook, docname, code)
+    notebook = shown.chapter(notebook, docname, public_address(Path(app.srcdir)))
     if last is None or last.failure:
         notebook = shown.marked(notebook, last and last.failure)
     source[0] = json.dumps(notebook)
