@@ -4,14 +4,13 @@ import functools
 import gzip
 import http.server
 import os
+import shutil
 import signal
 import threading
 from pathlib import Path
 
 import hypothesis
 import pytest
-
-from bookbuilder.browser import HOW, find_browser, running
 
 hypothesis.settings.register_profile("book", deadline=None)  # a busy machine is slow, not wrong
 hypothesis.settings.load_profile("book")
@@ -34,6 +33,29 @@ def site() -> Path:
     if not (SITE / "index.html").exists():
         pytest.fail("There is no built site: run `make book` first (`make test` does).")
     return SITE
+
+
+BROWSERS = (
+    *(
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+        "google-chrome-stable",
+        "microsoft-edge",
+        "brave-browser",
+        "chrome",
+    ),
+    *(f"/Applications/{name}.app/Contents/MacOS/{name}" for name in ("Google Chrome", "Chromium", "Microsoft Edge")),
+)
+PATIENCE = 300_000
+"""Milliseconds for what takes seconds on an idle machine: a busy one is slow, not wrong."""
+HOW = "No Chromium-family browser: install one (Debian: apt install chromium) or set EXPLAINER_BROWSER."
+
+
+def find_browser() -> str | None:
+    """Path of an installed Chromium-family browser."""
+    setting = os.environ.get("EXPLAINER_BROWSER")
+    return setting or next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 @functools.cache
@@ -110,8 +132,15 @@ def browser():
         if os.environ.get("EXPLAINER_REQUIRE_BROWSER"):
             pytest.fail(HOW)
         pytest.skip(HOW)
-    with running(path) as browser:
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - its start costs a second
+
+    arguments = ["--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        arguments.append("--no-sandbox")  # Chromium refuses its sandbox to root, as in containers
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
         yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="session")

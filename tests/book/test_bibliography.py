@@ -18,6 +18,7 @@ FOLDERS = {"book": ("*.ipynb", "*.md"), "src/explainer": ("*.py", "*.toml", "*.m
 TEXTS = [ROOT / "README.md", *sorted(
     path for folder, kinds in FOLDERS.items() for kind in kinds for path in (ROOT / folder).rglob(kind)
 )]  # fmt: skip
+VERDICTS = ("Checked", "Checked in part", "Not checked")
 EXAMPLE = r"""
 @article{zhang2024trained, title={Trained}, journal={J}, year={2024}, checked={Checked: its {O}wn page.},
   author={Zhang, Ruiqi and Frei, Spencer and Bartlett, Peter L.}, url={https://arxiv.org/abs/2306.09927}}
@@ -123,7 +124,7 @@ def test_citations_agree_with_the_bibliography(references):
 def test_every_entry_says_what_was_checked(references):
     """An opening word of the three, and reasons."""
     told = {key: entry.fields.get("checked", "").partition(": ") for key, entry in references.items()}
-    assert [key for key, (verdict, _, why) in told.items() if verdict not in bibliography.VERDICTS or not why] == []
+    assert [key for key, (verdict, _, why) in told.items() if verdict not in VERDICTS or not why] == []
 
 
 def test_one_entry_for_a_paper(references):

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from conftest import ROOT, drawn_again, require_frames
+from conftest import PATIENCE, ROOT, drawn_again, require_frames
 
-from bookbuilder.browser import PATIENCE
 from bookbuilder.pages import main_line, names
 from bookbuilder.translation import editions
 

@@ -3,13 +3,9 @@
 from typing import Any
 
 from pybtex.database import Entry
-from pybtex.plugin import register_plugin
 from pybtex.richtext import Tag, Text
 from pybtex.style import FormattedEntry
 from pybtex.style.formatting.plain import Style
-
-VERDICTS = ("Checked", "Checked in part", "Not checked")
-"""What the field begins with; a colon and the reasons follow."""
 
 
 class Checked(Style):
@@ -21,8 +17,3 @@ class Checked(Style):
         verdict, _, reasons = entry.fields.get("checked", "").partition(":")
         note = Text(" ", Tag("em", verdict), ": ", Text.from_latex(reasons.strip())) if reasons else ""
         return FormattedEntry(plain.key, Text(plain.text, note), plain.label)
-
-
-def register() -> None:
-    """Make the style known to the directive `bibliography`, as `:style: checked`."""
-    register_plugin("pybtex.style.formatting", "checked", Checked)

@@ -8,6 +8,7 @@ from typing import Any
 
 from docutils import nodes
 from myst_nb.core.render import load_mime_renders
+from pybtex.plugin import register_plugin
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -274,7 +275,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     plugins = load_mime_renders()  # no entry point, which would reach into every book here: the list itself is kept
     plugins += [ours for ours in PLUGINS if ours not in plugins]
-    bibliography.register()
+    register_plugin("pybtex.style.formatting", "checked", bibliography.Checked)  # `:style: checked`
     for name, run in _DIRECTIVES.items():
         app.add_directive(name, directive(run))
     for transform in (Translated, Boxes, Definitions, Colours):
