@@ -1,4 +1,4 @@
-"""The errors a user of this package can meet; each message names the value and says what to do."""
+"""The errors that a user of this package can meet; each message names the value."""
 
 
 class ExplainerError(Exception):
@@ -7,10 +7,6 @@ class ExplainerError(Exception):
 
 class DownloadError(ExplainerError):
     """A starter asset could not be fetched, or what arrived is not what was asked for."""
-
-
-class CacheError(ExplainerError):
-    """The cache directory cannot be read or written (read-only, full, damaged)."""
 
 
 class CheckpointError(ExplainerError):
@@ -27,10 +23,6 @@ class DivergenceError(ExplainerError):
 
 class EngineError(ExplainerError):
     """An engine cannot be used as it was asked for, or it lost its workers."""
-
-
-class FindingError(ExplainerError, ValueError):
-    """A finding lacks its numbers, or compares them in a way that is not known."""
 
 
 class ResultsError(ExplainerError):

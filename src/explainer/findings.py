@@ -9,14 +9,13 @@ import json
 import math
 import operator
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from IPython.display import display
 
 from explainer.data.files import published_directory
-from explainer.errors import ExplainerError, FindingError
+from explainer.errors import ExplainerError
 
 MIME = "application/vnd.explainer.finding+json"
 RECORD = "findings.json"
@@ -35,7 +34,7 @@ _SIGNS = {"<=": "≤", ">=": "≥"}
 class Finding:
     """A statement, and the comparison `value relation bound` that decides whether it holds.
 
-    Raises FindingError unless both numbers are finite and the relation is one of <, <=, > and >=.
+    Raises ValueError unless both numbers are finite and the relation is one of <, <=, > and >=.
     """
 
     statement: str
@@ -45,20 +44,10 @@ class Finding:
 
     def __post_init__(self):
         """Refuse what decides nothing."""
-        if self.relation not in _HOLDS:
-            raise FindingError(f"{self.statement!r} compares with {self.relation!r}; use one of {', '.join(_HOLDS)}.")
         for name in ("value", "bound"):
-            object.__setattr__(self, name, self._number(name, getattr(self, name)))
-
-    def _number(self, name: str, given: Any) -> float:
-        """The number as a float: neither a truth value, which hides by how much a statement holds, nor NaN."""
-        number = math.nan
-        if not isinstance(given, bool) and str(getattr(given, "dtype", "")) not in ("bool", "torch.bool"):
-            with suppress(TypeError, ValueError, RuntimeError):  # RuntimeError: a tensor of several numbers
-                number = float(given)
-        if not math.isfinite(number):
-            raise FindingError(f"{self.statement!r} has the {name} {given!r}; give a finite number.")
-        return number
+            object.__setattr__(self, name, float(getattr(self, name)))
+        if self.relation not in _HOLDS or not math.isfinite(self.value) or not math.isfinite(self.bound):
+            raise ValueError(f"{self.statement!r}: {self.value} {self.relation} {self.bound} decides nothing.")
 
     @property
     def holds(self) -> bool:
@@ -83,7 +72,7 @@ def finding(statement: str, value: float, relation: str, bound: float) -> None:
     The statement is a sentence without its full stop. Value and bound have the same unit; both may be measured. Where
     the statement does not hold, the mark says what the numbers were on the machine of the published book. Nothing is
     raised then: `make book` goes on, lists what did not hold, and with STRICT=1 ends with an error. Raises
-    FindingError where there is nothing to compare.
+    ValueError where there is nothing to compare.
     """
     here = Finding(statement, value, relation, bound)
     display(_Shown(here, None if here.holds else _published().get(statement)))
@@ -124,10 +113,3 @@ def _published() -> dict[str, Finding]:
     except (ExplainerError, OSError, ValueError):
         return {}
     return {one["statement"]: Finding(**one) for chapter in record["chapters"].values() for one in chapter["findings"]}
-
-
-def of_notebook(notebook: Mapping[str, Any]) -> list[Finding]:
-    """The findings that an executed notebook shows, in their order."""
-    outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", ()))
-    bundles = (output.get("data", {}) for output in outputs)
-    return [Finding(**bundle[MIME]) for bundle in bundles if MIME in bundle]

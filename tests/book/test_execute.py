@@ -164,5 +164,5 @@ def test_the_record_refuses_a_statement_that_is_made_twice(tmp_path, monkeypatch
     made = executed.new_record()
     assert made["processor"] == "p" and made["chapters"]["a"]["findings"] == [numbers | {"value": 1.235}]
     keep(executed.FOLDER / "b.ipynb", numbers)
-    with pytest.raises(findings.FindingError, match="'s' is said twice"):
+    with pytest.raises(ValueError, match="'s' is said twice"):
         executed.new_record()

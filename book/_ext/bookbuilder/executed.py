@@ -79,7 +79,9 @@ def failure(notebook: Mapping[str, Any], said: str) -> str:
 
 def findings_of(path: Path) -> list[findings.Finding]:
     """The findings that an executed copy shows; none where there is no copy."""
-    return findings.of_notebook(json.loads(path.read_text("utf-8"))) if path.exists() else []
+    cells = json.loads(path.read_text("utf-8"))["cells"] if path.exists() else []
+    bundles = (output.get("data", {}) for cell in cells for output in cell.get("outputs", ()))
+    return [findings.Finding(**bundle[findings.MIME]) for bundle in bundles if findings.MIME in bundle]
 
 
 def summary(copies: Iterable[Path], *, strict: bool) -> int:
@@ -126,17 +128,15 @@ def expected_seconds() -> dict[str, float]:
 
 
 def new_record() -> dict[str, Any]:
-    """A record of what was executed here; raises FindingError where a chapter failed or a statement is made twice."""
+    """A record of what was executed here; raises ValueError where a chapter failed or a statement is made twice."""
     chapters_, statements, made_of = {}, set(), {}
     for path in (FOLDER / chapter.name for chapter in chapters()):
         last, found = last_execution(path), findings_of(path)
         if last is None or last.failure:
-            raise findings.FindingError(f"{path.stem} was not executed, or failed; mend it (make book), then record.")
+            raise ValueError(f"{path.stem} was not executed, or failed; mend it (make book), then record.")
         for one in found:
             if one.statement in statements:
-                raise findings.FindingError(
-                    f"{one.statement!r} is said twice; each finding needs a statement of its own."
-                )
+                raise ValueError(f"{one.statement!r} is said twice; each finding needs a statement of its own.")
             statements.add(one.statement)
         # Four significant digits: more would differ from machine to machine.
         rounded = [asdict(f) | {name: float(f"{getattr(f, name):.4g}") for name in ("value", "bound")} for f in found]
