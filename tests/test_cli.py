@@ -5,7 +5,6 @@ import math
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import warnings
@@ -30,7 +29,7 @@ from explainer.models.architectures import FAMILIES
 from explainer.page import web_model
 from explainer.results import published
 from explainer.theory.statistics import Interval
-from explainer_lab import cli, engines, estimate, training
+from explainer_lab import cli, pool, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
 from explainer_lab.language_models import LanguageModels
@@ -108,12 +107,11 @@ def recorded(monkeypatch, experiment):
     """Runs of the experiment are recorded with how it was made, not computed."""
     calls = []
 
-    def run(self, settings, store, published=None, *, engine):
+    def run(self, settings, store, published, *, engine):
         calls.append((settings, {"engine": engine, "experiment": self, "published": published}))
-        nothing = pa.table({"slug": pa.array([], pa.string())})
-        return {"settings": pa.table({}), "runs": nothing}
 
     monkeypatch.setattr(experiment, "run", run)
+    monkeypatch.setattr(experiment, "tables", lambda *_: {})
     return calls
 
 
@@ -134,31 +132,17 @@ def test_engine_is_local_unless_ray_is_asked_for(asked):
         (2, "ascent"),
         (2, "none"),
     ]
-    assert how["engine"] is engines.local
+    assert how["engine"] is None
     assert how["published"] is None
     given = {"data": {}, "data_dir": None, "dtype": torch.float32, "device": None}
-    assert how["experiment"].__getstate__() == given
+    assert how["experiment"].made_of == given
 
 
 def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
     engine = asked("--workers", "3")[1][1]["engine"]
-    assert (engine.func, engine.keywords) == (engines.in_processes, {"workers": 3, "threads": 1, "gpus": []})
+    assert (engine.func, engine.keywords) == (pool.in_processes, {"workers": 3, "threads": 1})
     assert asked("--workers", "3", "--threads", "2")[1][1]["engine"].keywords["threads"] == 2
-    assert asked("--engine", "ray")[1][1]["experiment"].__getstate__()["device"] == "cpu"
-
-
-def test_a_time_takes_the_draws_in_turn_and_one_process(asked, capsys, monkeypatch):
-    monkeypatch.setattr(Comparison, "plan", lambda _, settings, *__: [(one, None, "waiting") for one in settings])
-    monkeypatch.setattr(estimate, "estimate_lines", lambda *_: ())
-    _, (settings, how) = asked("--tasks", "plurals", "capitals", "--seeds", "1", "0", "--within", "2")
-    assert [(one.seed, one.task) for one in settings] == [
-        (0, "plurals"), (0, "capitals"), (1, "plurals"), (1, "capitals")
-    ]  # fmt: skip
-    assert (how["engine"].func, how["engine"].keywords) == (engines.local, {"seconds": 120})
-    assert capsys.readouterr().err == "4 of 4 are left; the same command goes on.\n"
-    for options in (["--workers", "2"], ["--engine", "ray"]):
-        assert asked("--within", "2", *options)[0] == 1
-        assert "--within is for one process" in capsys.readouterr().err
+    assert asked("--engine", "ray")[1][1]["experiment"].made_of["device"] == "cpu"
 
 
 def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
@@ -193,18 +177,7 @@ def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
 def test_ray_gets_what_is_given_and_keeps_its_own_defaults(asked, options, given):
     engine = asked("--engine", "ray", *options)[1][1]["engine"]
     assert isinstance(engine, functools.partial)
-    assert (engine.func, engine.args, engine.keywords) == (engines.on_ray, (), given)
-
-
-def test_workers_get_the_gpus_of_this_machine(asked, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    engine = asked("--device", "cuda", "--workers", "2")[1][1]["engine"]
-    assert (engine.func, engine.keywords) == (
-        engines.in_processes,
-        {"workers": 2, "threads": 1, "gpus": ["0", "1"]},
-    )
+    assert (engine.func, engine.args, engine.keywords) == (pool.on_ray, (), given)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +187,6 @@ def test_workers_get_the_gpus_of_this_machine(asked, monkeypatch):
         (["--cpus", "1"], "add --engine ray"),
         (["--ray-address", "auto"], "add --engine ray"),
         (["--engine", "ray", "--threads", "1"], "--threads and --workers do not reach the tasks on Ray"),
-        (["--engine", "ray", "--dtype", "auto"], "--dtype auto asks this machine, and Ray's tasks run on others"),
     ],
 )
 def test_options_without_effect_are_refused(asked, capsys, options, message):
@@ -272,8 +244,6 @@ def example(tmp_path, monkeypatch):
 def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example, tmp_path, capsys):
     assert cli.main([*example, "--list"]) == 0
     assert "0 stored, 1 waiting" in capsys.readouterr().out
-    assert cli.main([*example, "--model", "./mistyped", "--list"]) == 1
-    assert "1 have no state:\n'./mistyped' is neither a directory" in capsys.readouterr().err
     assert cli.main(example) == 0
     assert "model-tone-k2" in capsys.readouterr().out
     (path,) = (tmp_path / "my_results").glob("*.json")
@@ -311,7 +281,7 @@ def test_only_the_tasks_that_are_asked_for_are_loaded(asked, example, tmp_path):
     path = tmp_path / "my_data" / "tasks.toml"
     path.write_text(path.read_text() + '[sums]\ntemplate = "{question} ="\n')
     how = asked("--task-file", str(path), "--data-dir", str(path.parent), "--tasks", "capitals", "tone", "tone")[1][1]
-    data = how["experiment"].__getstate__()["data"]
+    data = how["experiment"].made_of["data"]
     assert list(data) == ["tone"] and len(data["tone"].train) == 4
 
 
@@ -366,21 +336,18 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     calls = recorded(monkeypatch, LanguageModels)
     command = ["language-models", "--results", str(tmp_path), "--grid", str(path)]
     assert cli.main(command) == 0
-    assert cli.main([*command, "--only", "fast", "--every", "7"]) == 0
-    assert [(len(settings), how["experiment"].__getstate__()["every"]) for settings, how in calls] == [(3, 100), (1, 7)]
+    assert cli.main([*command, "--only", "fast"]) == 0
+    assert [len(settings) for settings, _ in calls] == [3, 1]
     assert calls[1][0] == [training.TrainingSetting(lr=0.01)]
-    for options, message in (
-        (["--only", "slow"], "has no grid 'slow'; it has half, fast"),
-        (["--eta", "0.9"], "--grid and --eta both say what to train"),
-    ):
-        assert cli.main([*command, *options]) == 1
-        assert message in capsys.readouterr().err
+    assert cli.main([*command, "--only", "fast", "--seeds", "3", "4"]) == 0
+    assert calls[2][0] == [training.TrainingSetting(lr=0.01, seed=seed) for seed in (3, 4)]
+    assert cli.main([*command, "--only", "slow"]) == 1
+    assert "has no grid 'slow'; it has half, fast" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--only", "half"], "--only chooses grids of a file"),
         (["--eta", "0.5"], "eta = [0.5] needs an average"),
         (["--average", "mean", "--eta", "0.5"], "average = 'mean' must be one of none, learned_convolution"),
         (["--grid", "none.toml"], "cannot read none.toml"),
@@ -419,34 +386,16 @@ def test_what_is_given_takes_the_place_of_the_values_of_a_grid(monkeypatch, tmp_
 FEW = ["--seeds", "0", "--k", "2", "--queries", "4"]
 
 
-@pytest.mark.parametrize(
-    ("command", "options"),
-    [
-        ("comparison", ["--tasks", "capitals", *FEW]),
-        ("agreement", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
-        ("causal-tests", ["--tasks", "capitals", *FEW, "--epochs", "1"]),
-        ("shared-part", ["--tasks", "capitals", "past", *FEW, "--epochs", "1"]),
-        ("minimal-pairs", ["--tasks", "past", "participles", *FEW, "--epochs", "1"]),
-        ("reversal", ["--seeds", "0", "--lr", "1e-3", "--epochs", "1"]),
-    ],
-)
-def test_a_model_that_fails_ends_its_own_settings_and_the_rest_is_computed(
-    tiny_model, tmp_path, capsys, command, options
-):
-    """Neither a model that is not there nor one whose weights are cut short ends the others."""
-    results, cut = str(tmp_path / "results"), tmp_path / "cut"
-    shutil.copytree(tiny_model, cut)
-    weights = cut / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    models = [str(tmp_path / "nowhere"), str(cut), tiny_model]
-    publish = ["--results", results, "--publish", str(tmp_path / "tables")]
-    assert cli.main([command, "--model", *models, *options, *publish]) == 1
+def test_a_task_that_fails_ends_its_own_settings_and_the_rest_is_computed_and_published(tiny_model, tmp_path, capsys):
+    publish = ["--results", str(tmp_path / "results"), "--publish", str(tmp_path / "tables")]
+    grid = tmp_path / "grids.toml"
+    of = f'checkpoint = "{tiny_model}"\nseed = 0\nn_queries = 4\n'
+    grid.write_text(f'[few]\n{of}task = "capitals"\nk = 2\n[many]\n{of}task = "past"\nk = 100000\n')
+    assert cli.main(["comparison", "--grid", str(grid), *publish]) == 1
     out, err = capsys.readouterr()
-    assert "tiny" in out and "explainer: 2 of 3 could not be computed:" in err
-    assert all(re.search(message, err) for message in ("nowhere' is neither a directory", "damaged or cut short"))
-    assert len(list(Path(results).glob("*tiny*.json"))) == len(list(Path(results).glob("*.json"))) == 1
+    assert "tiny-capitals-k2" in out and "explainer: 1 of 2 could not be computed:" in err
     (folder,) = (tmp_path / "tables").iterdir()
-    assert published.rows_of_experiment(folder)["checkpoint"].tolist() == [tiny_model]
+    assert published.rows_of_experiment(folder)["task"].tolist() == ["capitals"]
 
 
 def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsys):
@@ -525,7 +474,7 @@ def test_a_file_of_tasks_alone_asks_for_all_of_them_and_reads_what_is_beside_it(
     calls = recorded(monkeypatch, Comparison)
     assert cli.main(["comparison", "--task-file", str(path), "--results", str(tmp_path / "results")]) == 0
     ((settings, how),) = calls
-    assert [one.task for one in settings] == ["tone", "voice"] == list(how["experiment"].__getstate__()["data"])
+    assert [one.task for one in settings] == ["tone", "voice"] == list(how["experiment"].made_of["data"])
 
 
 def test_a_model_of_ones_own_does_not_replace_the_published_grids(monkeypatch, capsys, tiny_model):

@@ -3,7 +3,7 @@
 A *change* is what a lesson, some demonstrations, does to the zero-shot model: as a context (ICL) or as a training (FT).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, groupby
@@ -27,6 +27,7 @@ from explainer.models.scoring import Prefix
 from explainer.theory import metrics
 from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
+from explainer_lab.lessons import context
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 _WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
@@ -198,7 +199,7 @@ def _every_change(
     """Every context and every training of a setting, one after the other; trainings that diverged are left out."""
     contexts = [name for name in given if name not in setting.foreign[_N_FOREIGN_CONTEXTS:]]
     for name in contexts:
-        prefix = on_checkpoint.context(checkpoint, *given[name])
+        prefix = context(checkpoint, *given[name])
         maps = torch.stack([maps.context for maps in queries.maps(checkpoint, prefix)])
         yield _Change("ICL", name, queries.observed(checkpoint, prefix), maps, context_tokens=len(prefix))
     empty = torch.stack([maps.own for maps in queries.maps(checkpoint, scoring.encode(checkpoint, ""))])
@@ -315,7 +316,7 @@ class Agreement(OnCheckpoint[AgreementSetting]):
     def __init__(self, **options: Any):
         """Options as of a study; nothing is loaded before it is asked for."""
         super().__init__(**options)
-        self._shared: tuple | None = None
+        self._shared: Hashable = None
         self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
 
     def holds(self, setting: AgreementSetting) -> tuple[int, int]:
@@ -330,14 +331,9 @@ class Agreement(OnCheckpoint[AgreementSetting]):
             data |= {"foreign": self._data_digests(setting.foreign)}
         return {"weights": self._weights(setting.checkpoint), "data": data}
 
-    def prepare(self, settings: Sequence[AgreementSetting]) -> None:
-        """Load the data of every task; TaskError if that is not possible."""
-        for setting in settings:
-            lessons(setting, self._load_data)
-
-    def groups(self, settings: Sequence[AgreementSetting]) -> list[tuple[AgreementSetting, ...]]:
-        """Those that share trainings, one after the other."""
-        return [tuple(group) for _, group in groupby(settings, _shares)]
+    def shares(self, setting: AgreementSetting) -> Hashable:
+        """What trainings on the tasks' own demonstrations depend on."""
+        return setting.checkpoint, setting.seed, setting.k, setting.lr, setting.epochs, setting.loss, setting.kin
 
     def compute(self, setting: AgreementSetting, *, progress: bool) -> Computed:
         """All changes of a setting, and how alike they are; trainings that diverged are missing, and noted."""
@@ -369,9 +365,9 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         Those that settings share are trained in one batch and the others in another: the last digits depend on the
         setting alone, and not on what was computed before it.
         """
-        if self._shared != _shares(setting):
+        if self._shared != self.shares(setting):
             of_tasks = {name: controls.own(self._load_data(name), setting.k, setting.seed) for name in setting.kin}
-            self._shared, self._trainings = _shares(setting), {}
+            self._shared, self._trainings = self.shares(setting), {}
             self._trainings = _train_together(
                 checkpoint, setting, of_tasks, [(name, setting.lr) for name in of_tasks], progress
             )
@@ -380,11 +376,6 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         others = [(name, setting.lr) for name in given if name not in source]
         slow = [("own", _SLOW * setting.lr)] if setting.lessons == "all" else []
         return shared | _train_together(checkpoint, setting, given, others + slow, progress)
-
-
-def _shares(setting: AgreementSetting) -> tuple:
-    """What trainings on the tasks' own demonstrations depend on."""
-    return setting.checkpoint, setting.seed, setting.k, setting.lr, setting.epochs, setting.loss, setting.kin
 
 
 def _train_together(

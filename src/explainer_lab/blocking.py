@@ -21,7 +21,7 @@ from explainer.errors import DivergenceError
 from explainer.models import all_weights, batched_finetuning, finetuning, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer_lab import on_checkpoint
+from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.new_rule import LABELS, TASK, label_words
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
@@ -100,7 +100,7 @@ def run_blocking(checkpoint: Checkpoint, setting: BlockingSetting, *, progress: 
             rows.append(told | _answered(checkpoint, prefix, queries))
 
     for lesson, (first, then) in LESSONS.items():
-        add("ICL", lesson, checkpoint, on_checkpoint.context(checkpoint, TASK, parts[first] + parts[then]))
+        add("ICL", lesson, checkpoint, lessons.context(checkpoint, TASK, parts[first] + parts[then]))
         try:
             for tuned in _trained(checkpoint, setting, (parts[first], parts[then]), progress):
                 add("FT", lesson, tuned, scoring.encode(tuned, ""))

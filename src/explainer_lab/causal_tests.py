@@ -21,9 +21,10 @@ from explainer.models import batched_finetuning, finetuning, interventions, scor
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import projections
-from explainer_lab import on_checkpoint
+from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.on_checkpoint import N_RANDOM, OnCheckpoint, PairedPasses, as_columns, data_digest
+from explainer_lab.lessons import N_RANDOM, PairedPasses
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
 
 MODELS: Mapping[str, controls.Model] = {
     "trained": controls.as_loaded,
@@ -141,7 +142,7 @@ def _ask(
     checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: Sequence[Example], setting: CausalTestsSetting
 ) -> PairedPasses:
     """Queries of a task after the setting's demonstrations of another, or of the same."""
-    prefix = on_checkpoint.context(checkpoint, *controls.own(context, setting.k, setting.seed))
+    prefix = lessons.context(checkpoint, *controls.own(context, setting.k, setting.seed))
     return PairedPasses.of(checkpoint, prefix, task.task, queries)
 
 
@@ -201,8 +202,8 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     own = _ask(shared.checkpoint, shared.own, shared.own, selection, setting)
     queries = tasks.queries(shared.foreign, setting.n_selection, setting.seed)
     foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, setting)
-    found = own.by_layer(on_checkpoint.leave_one_out_mean(own.stream_change))
-    best = on_checkpoint.best_layer(found)
+    found = own.by_layer(lessons.leave_one_out_mean(own.stream_change))
+    best = lessons.best_layer(found)
     vectors = {"": own.stream_change.mean(0)[best], "_foreign": foreign.stream_change.mean(0)[best]}
     generator = setting.generator(2, setting.task)
     random = [projections.random_like(vectors[""], generator) for _ in range(N_RANDOM)]
@@ -233,7 +234,7 @@ def _test_steps(shared: _Shared) -> None:
         for kind, fitted in fits.items():
             shared.layers[f"r2_{of}_{kind}"] = projections.sums_of_squares(change, fitted).explained
             if of == "icl":
-                logits = on_checkpoint.logits_with_outputs(shared.asked.last, shared.asked.zsl.attention + fitted)
+                logits = lessons.logits_with_outputs(shared.asked.last, shared.asked.zsl.attention + fitted)
                 shared.note(f"step_{kind}", logits)
     shared.layers["rate"] = projections.least_squares_rates(effects["equal"], shared.changes["icl"])[:, 0]
     shared.summary.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})

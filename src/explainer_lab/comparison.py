@@ -1,6 +1,7 @@
 """The study of the book: many comparisons of ZSL, ICL and FT, for the laboratory (`explainer_lab.experiment`)."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable
+from dataclasses import replace
 from functools import cache
 from typing import Any, ClassVar
 
@@ -46,21 +47,10 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
             data |= {"foreign": self._foreign_digest(setting.task)}
         return {"weights": self._weights(setting.checkpoint), "data": data}
 
-    def prepare(self, settings: Sequence[ComparisonSetting]) -> None:
-        """Load the data of every task; TaskError if that is not possible."""
-        for setting in settings:
-            self._load_data(setting.task)
-
-    def groups(self, settings: Sequence[ComparisonSetting]) -> list[tuple[ComparisonSetting, ...]]:
-        """Cells that share ZSL and ICL, those of a checkpoint one after the other."""
-        order = list(dict.fromkeys(setting.checkpoint for setting in settings))
-        groups: list[list[ComparisonSetting]] = []
-        for setting in sorted(settings, key=lambda setting: order.index(setting.checkpoint)):
-            if group := next((g for g in groups if comparison.have_same_baseline(g[0], setting)), None):
-                group.append(setting)
-            else:
-                groups.append([setting])
-        return list(map(tuple, groups))
+    def shares(self, setting: ComparisonSetting) -> Hashable:
+        """All but what fine-tuning alone reads: settings with the same ZSL and ICL."""
+        its = setting.changes
+        return replace(setting, lr=1.0, control="none"), its.model, its.context
 
     def compute(self, setting: ComparisonSetting, *, progress: bool) -> Computed:
         """One setting; ZSL and ICL are those of the last one if both have the same."""

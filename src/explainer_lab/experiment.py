@@ -1,7 +1,7 @@
 """The laboratory: a grid of settings, each computed once, stored at once, and never computed again.
 
 An experiment is a dataclass of settings and a function from a setting to tables. What all have in common is here: the
-file of grids, what determines a result, how a run resumes, who computes, who stores, and what a reader finds later.
+file of grids, what determines a result, how a run resumes, and what a reader finds later.
 """
 
 import itertools
@@ -11,22 +11,21 @@ import subprocess
 import time
 import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+import numpy as np
 from tqdm import tqdm
 
 import explainer
 from explainer.data.files import Tables, rounded
-from explainer.errors import CheckpointError, EngineError, ExperimentError, ExplainerError, TaskError
+from explainer.errors import EngineError, ExperimentError, ExplainerError, ResultsError
 from explainer.models import memory
-from explainer_lab import engines
-from explainer_lab.publication import Frames, Published, frames, joined, of_settings
-from explainer_lab.store import SETTING, Identity, Store
+from explainer_lab.store import SETTING, Frames, Identity, Published, Store, frames, joined, of_settings
 
 
 class Setting(Protocol):
@@ -41,17 +40,18 @@ class Setting(Protocol):
 
 
 AnySetting = TypeVar("AnySetting", bound=Setting)
-Engine = Callable[[Sequence[tuple], Callable], Iterator]
-"""(groups of settings, work) -> what `work(group)` yields for every group, in any order; see `engines`."""
+Engine = Callable[[Callable, Sequence], Iterator]
+"""(work, groups of settings) -> what `work(group)` yields for every group, in any order; see `explainer_lab.pool`."""
 
 
 @dataclass(frozen=True)
 class Computed:
-    """What a setting gives: its tables, where they come from, and what may differ between two runs of it."""
+    """What a setting gives: its tables, where they come from, what may differ between two runs, and arrays to keep."""
 
     tables: Tables
     provenance: Mapping[str, Any]
     run: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 class Experiment(ABC, Generic[AnySetting]):
@@ -71,13 +71,9 @@ class Experiment(ABC, Generic[AnySetting]):
     shown: ClassVar[tuple[str, ...]] = ()
     made_of: Mapping[str, Any] = {}
 
-    def __getstate__(self) -> Mapping[str, Any]:
+    def __reduce__(self) -> tuple:
         """Another process loads for itself."""
-        return self.made_of
-
-    def __setstate__(self, made_of: Mapping[str, Any]) -> None:
-        """See `__getstate__`."""
-        self.__init__(**made_of)
+        return partial(type(self), **self.made_of), ()
 
     @abstractmethod
     def parts(self, setting: AnySetting) -> Mapping[str, Any]:
@@ -87,18 +83,9 @@ class Experiment(ABC, Generic[AnySetting]):
     def compute(self, setting: AnySetting, *, progress: bool) -> Computed:
         """The tables of one setting."""
 
-    def prepare(self, settings: Sequence[AnySetting]) -> None:
-        """Load what could be missing, before the work begins."""
-
-    def require_room(self, setting: AnySetting, at_once: int) -> None:
-        """Raise CheckpointError where this machine has no memory for so many processes that compute a setting."""
-
-    def finished(self, identity: Identity) -> None:
-        """Clear away what only an unfinished computation needs; called when its result is stored."""
-
-    def groups(self, settings: Sequence[AnySetting]) -> list[tuple[AnySetting, ...]]:
-        """Settings that are best computed together, one after the other."""
-        return [(setting,) for setting in settings]
+    def shares(self, setting: AnySetting) -> Hashable:
+        """Equal for settings that are best computed together, one after the other."""
+        return setting
 
     def key(self, setting: AnySetting) -> Identity:
         """What is asked for, and by which protocol: enough to find a result, and known without weights and data."""
@@ -143,20 +130,16 @@ class Experiment(ABC, Generic[AnySetting]):
 
         Raises ExperimentError, which names file, table and key.
         """
-        path = Path(os.path.expanduser(path))
+        path = Path(path).expanduser()
         try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise ExperimentError(
-                f"cannot read {path} ({error}); give the path of a TOML file with one table per grid."
-            ) from error
-        if not tables or not all(isinstance(table, dict) for table in tables.values()):
-            raise ExperimentError(f"{path} must hold tables only, like [pairs], with the keys of a setting below each.")
+            tables = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise ExperimentError(f"cannot read {path} ({error}); give a TOML file with one table per grid.") from error
         grids = {}
         for name, table in tables.items():
             try:
                 grids[name] = cls.grid(**table)
-            except ExperimentError as error:
+            except (ExperimentError, TypeError) as error:
                 raise ExperimentError(f"{path}, [{name}]: {error}") from error
         return grids
 
@@ -166,22 +149,19 @@ class Experiment(ABC, Generic[AnySetting]):
         """The settings without repetitions, what determines each, and its state; computes none.
 
         The state is "published" if the tables have the result, "stored" if the store has it, else "waiting". Raises
-        ResultsError for a result that was made of something else than is asked for.
+        ResultsError for a result that was made of something else than is asked for, CheckpointError and TaskError where
+        a model or data are not to be had.
         """
-        planned, _ = self.plan_or_refuse(settings, store, published)
-        return planned
-
-    def plan_or_refuse(
-        self, settings: Iterable[AnySetting], store: Store, published: Published | None
-    ) -> tuple[list[tuple[AnySetting, Identity, str]], dict[AnySetting, str]]:
-        """What `plan` gives of the settings that can be identified, and why the others cannot."""
-        identities, refused = {}, {}
+        known, planned = published.identities() if published else {}, []
         for setting in dict.fromkeys(settings):
-            try:
-                identities[setting] = self.identity(setting)
-            except (CheckpointError, TaskError) as error:  # a model or data that are not to be had
-                refused[setting] = str(error)
-        return [(one, of, _state(of, store, published)) for one, of in identities.items()], refused
+            identity = self.identity(setting)
+            if identity.key in known:
+                identity.require_same(known[identity.key], f"{identity.slug} in {published and published.directory}")
+                state = "published"
+            else:
+                state = "stored" if store.load(identity) else "waiting"
+            planned.append((setting, identity, state))
+        return planned
 
     def run(
         self,
@@ -189,102 +169,63 @@ class Experiment(ABC, Generic[AnySetting]):
         store: Store,
         published: Published | None = None,
         *,
-        engine: Engine = engines.local,
+        engine: Engine | None = None,
         progress: bool = True,
     ) -> Frames:
         """Compute what is neither stored nor published, store each result at once, and return the tables of all.
 
-        The engine computes, here or elsewhere; this process stores. Interrupted and started again, a run goes on with
-        what is not stored and ends with the same bytes. A result is refused whose worker had other weights, data or
-        another protocol than this process.
-
-        A setting that cannot be computed does not stop the others: ExperimentError at the end names all such. Raises
-        ResultsError at once if the directory cannot be written or a result in it is damaged or was made of something
-        else than is asked for.
+        The engine computes elsewhere, if there is one; this process stores. Interrupted and started again, a run goes
+        on with what is not stored and ends with the same bytes. A result is refused whose worker had other weights,
+        data or another protocol than this process. A setting that cannot be computed does not stop the others:
+        ExperimentError at the end names all such. Raises as `plan` does before anything is computed.
         """
-        store.require_writable()
-        store.all()  # reads, and so checks, every result
-        planned, refused = self.plan_or_refuse(settings, store, published)
-        waiting = [setting for setting, _, state in planned if state == "waiting"]
-        for setting in list(waiting):
+        store.directory.mkdir(parents=True, exist_ok=True)
+        planned = self.plan(settings, store, published)
+        waiting = {setting: identity for setting, identity, state in planned if state == "waiting"}
+        groups: dict[Hashable, list[AnySetting]] = {}
+        for setting in waiting:
+            groups.setdefault(self.shares(setting), []).append(setting)
+        work, together = _Work(self, progress and engine is None), list(groups.values())
+        outcomes: Iterator[_Outcome]
+        outcomes = engine(work, together) if engine else itertools.chain.from_iterable(map(work, together))
+        failed = []
+        with tqdm(total=len(planned), initial=len(planned) - len(waiting), disable=not progress) as bar:
             try:
-                self.require_room(setting, engines.n_parallel(engine))
-                self.prepare([setting])
-            except (CheckpointError, TaskError) as error:
-                refused[setting] = str(error)
-                waiting.remove(setting)
-        identities = {setting: self.identity(setting) for setting, _, _ in planned if setting not in refused}
-        self._compute(waiting, identities, store, engine, progress=progress, refused=refused)
-        states = [state for *_, state in planned]
-        found = [store.load(identities[setting]) for setting, _, state in planned if state != "published"]
-        kept = [stored for stored in found if stored]  # an engine may have stopped at its time
-        parts = [frames(kept)] if kept else []
-        if published and "published" in states:
-            parts.append(published.tables())
-        return of_settings(joined(parts), [identity.key for identity in identities.values()])
+                for setting, identity, found in outcomes:
+                    bar.set_description(setting.slug)
+                    bar.update()
+                    if not identity or isinstance(found, str):
+                        failed.append(f"{setting.slug}: {found}")
+                        continue
+                    waiting[setting].require_same(identity.parts, f"{setting.slug}, computed elsewhere,")
+                    how = {"provenance": found.provenance, "run": found.run, "arrays": found.arrays}
+                    store.save(identity, found.tables, **how)
+            except (EngineError, ResultsError) as error:
+                failed.append(str(error))
+        if failed:
+            raise ExperimentError(f"{len(failed)} of {len(waiting)} could not be computed:\n" + "\n".join(failed))
+        return self.tables(settings, store, published)
+
+    def tables(self, settings: Iterable[AnySetting], store: Store, published: Published | None = None) -> Frames:
+        """The tables of those of the settings that are stored or published."""
+        identities = [identity for _, identity, _ in self.plan(settings, store, published)]
+        parts = [published.tables()] if published else []
+        parts.append(frames(stored for identity in identities if (stored := store.load(identity))))
+        return of_settings(joined(parts), [identity.key for identity in identities])
 
     def publish(self, grids: Mapping[str, Sequence[AnySetting]], store: Store, published: Published) -> None:
-        """Fold what the store has of these grids into the tables; ResultsError if they cannot be written."""
+        """Fold what the store has of these grids into the tables."""
         settings = dict.fromkeys(one for its in grids.values() for one in its)
-        planned, _ = self.plan_or_refuse(settings, store, None)
-        found = [stored for _, identity, _ in planned if (stored := store.load(identity))]
-        keys = {name: map(self.key, its) for name, its in grids.items()}
-        rows = {name: [{"setting": key.key, **key.parts[SETTING]} for key in its] for name, its in keys.items()}
-        if found or published.directory.is_dir():
-            with published.alone():
-                known = [published.has(identity) for _, identity, _ in planned]
-                if found or any(known):
-                    published.add(found, rows)
-
-    def _compute(
-        self,
-        settings: Sequence[AnySetting],
-        identities: Mapping[AnySetting, Identity],
-        store: Store,
-        engine: Engine,
-        *,
-        progress: bool,
-        refused: Mapping[AnySetting, str],
-    ) -> None:
-        asked = len(settings) + len(refused)
-        if refused and asked == len(refused) and len(set(refused.values())) == 1:
-            raise ExperimentError(next(iter(refused.values())))
-        failed = [f"{setting.slug}: {why}" for setting, why in refused.items()]
-        outcomes = engine(self.groups(settings), _Work(self, progress and engines.is_local(engine)))
-        with tqdm(total=len(identities), initial=len(identities) - len(settings), disable=not progress) as bar:
-            try:
-                for outcome in outcomes:
-                    bar.set_description(outcome.setting.slug)
-                    bar.update()
-                    if error := _save(outcome, identities[outcome.setting], store):
-                        failed.append(f"{outcome.setting.slug}: {error}")
-                    else:
-                        self.finished(identities[outcome.setting])
-            except EngineError as error:
-                if not failed:
-                    raise
-                failed.append(str(error))
-            finally:
-                if isinstance(outcomes, Generator):
-                    outcomes.close()  # ends what computes elsewhere
-        if failed:
-            raise ExperimentError(f"{len(failed)} of {asked} could not be computed:\n" + "\n".join(failed))
+        found = [stored for one in settings if (stored := store.load(self.identity(one)))]
+        known = published.identities()
+        if found or any(self.key(one).key in known for one in settings):
+            keys = {name: map(self.key, its) for name, its in grids.items()}
+            rows = {name: [{"setting": key.key, **key.parts[SETTING]} for key in its] for name, its in keys.items()}
+            published.add(found, rows)
 
 
-def _state(identity: Identity, store: Store, published: Published | None) -> str:
-    if published and published.has(identity):
-        return "published"
-    return "stored" if store.load(identity) else "waiting"
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """What became of one setting: its identity and what was computed, or why there is no result."""
-
-    setting: Any
-    identity: Identity | None = None
-    computed: Computed | None = None
-    error: str | None = None
+_Outcome = tuple[Any, Identity | None, Computed | str]
+"""A setting, its identity and what was computed, or None and why there is no result."""
 
 
 @dataclass(frozen=True)
@@ -302,10 +243,10 @@ class _Work:
                 computed = self.experiment.compute(setting, progress=self.progress)
                 identity = self.experiment.identity(setting)
             except ExplainerError as error:
-                yield _Outcome(setting, error=str(error))
+                yield setting, None, str(error)
                 continue
             except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
-                yield _Outcome(setting, error=memory.report_unexpected(error))
+                yield setting, None, memory.report_unexpected(error)
                 continue
             run = {
                 "seconds": time.perf_counter() - wall,
@@ -315,11 +256,11 @@ class _Work:
             }
             provenance = {**_software(self.experiment.packages), **computed.provenance}
             # Rounded here, because plain numbers travel between processes of any kind.
-            yield _Outcome(setting, identity, Computed(rounded(computed.tables), provenance, rounded(run)))
+            yield setting, identity, Computed(rounded(computed.tables), provenance, rounded(run), computed.arrays)
 
 
 def _software(packages: Iterable[str]) -> dict[str, Any]:
-    import torch  # noqa: PLC0415 (`explainer --help` answers without it)
+    import torch  # noqa: PLC0415 (`explainer-lab --help` answers without it)
 
     return {
         "device": platform.machine(),
@@ -330,23 +271,9 @@ def _software(packages: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _save(outcome: _Outcome, identity: Identity, store: Store) -> str | None:
-    """Store a result; returns why there is none."""
-    computed = outcome.computed
-    if outcome.identity is None or computed is None:
-        return outcome.error or "its worker gave no result."
-    if differing := identity.differences(outcome.identity.parts):
-        return (
-            f"it was computed elsewhere with other {', '.join(differing)} than here; install and copy the same there."
-        )
-    store.save(identity, computed.tables, provenance=computed.provenance, run=computed.run)
-    return None
-
-
 def _commit() -> str | None:
     """The last commit that changed this package, with a plus if files have changed since; None outside of git."""
-    directory = Path(__file__).parents[1]
-    git = partial(subprocess.run, cwd=directory, capture_output=True, text=True, check=True, timeout=10)
+    git = partial(subprocess.run, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True, timeout=10)
     try:
         commit = git(["git", "log", "-1", "--format=%H", "--", "."]).stdout.strip()
         changed = git(["git", "status", "--porcelain", "--", "."]).stdout.strip()

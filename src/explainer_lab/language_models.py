@@ -1,6 +1,5 @@
 """Language models with and without momentum attention, trained from scratch in matched sets."""
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,16 +76,6 @@ class LanguageModels(Experiment[TrainingSetting]):
         """The tokens."""
         return {"data": self._tokens_of(setting).digest}
 
-    def prepare(self, settings: Sequence[TrainingSetting]) -> None:
-        """Try every device; ExperimentError if one cannot be used."""
-        for name in {setting.device for setting in settings}:
-            try:
-                torch.empty(1, device=name)
-            except (RuntimeError, AssertionError) as error:
-                raise ExperimentError(
-                    f"device = {name!r} cannot be used ({error}); give cpu, or cuda where a GPU is."
-                ) from error
-
     def compute(self, setting: TrainingSetting, *, progress: bool) -> Computed:
         """Train, from the last state if there is one, and keep the model."""
         tokens, place = self._tokens_of(setting), run_directory(self.identity(setting))
@@ -97,14 +86,9 @@ class LanguageModels(Experiment[TrainingSetting]):
         tables["settings"] |= self._counted(setting)
         if setting.average != LEARNED_CONVOLUTION:
             _save_model(trained.model, tokens, place / "model")
+        checkpoint.unlink(missing_ok=True)
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
         return Computed(tables, {"source": tokens.source, "licence": tokens.licence, **device}, trained.run)
-
-    def finished(self, identity: Identity) -> None:
-        """Remove the state of the training, and what runs that were killed while writing have left."""
-        (run_directory(identity) / "state.safetensors").unlink(missing_ok=True)
-        for leftover in run_directory(identity).glob(".state.safetensors.*"):
-            leftover.unlink()
 
     def _counted(self, setting: TrainingSetting) -> dict[str, float]:
         """What counting in the training text reaches on the same held-out blocks, after one token and after two."""

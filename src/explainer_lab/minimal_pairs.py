@@ -23,9 +23,10 @@ from explainer.models import batched_finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, projections
-from explainer_lab import on_checkpoint
+from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, logits_with_outputs, matched_random
+from explainer_lab.lessons import logits_with_outputs, matched_random
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 SETS = (0, 1)  # two disjoint sets of words
 INTERVENTIONS: Mapping[str, str] = {
@@ -57,10 +58,10 @@ class MinimalPairsSetting(on_checkpoint.FineTuningSetting):
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
-        require(len(set(self.tasks)) == 2, f"the pair {self.pair!r} does not name two tasks; give 'past/participles'.")
+        require(len(set(self.names)) == 2, f"the pair {self.pair!r} does not name two tasks; give 'past/participles'.")
 
     @property
-    def tasks(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """A and B."""
         return tuple(self.pair.split("/"))
 
@@ -173,7 +174,7 @@ class _Pair:
 
     def name(self, letter: str) -> str:
         """The task that is called A or B."""
-        return self.setting.tasks["AB".index(letter)]
+        return self.setting.names["AB".index(letter)]
 
     def examples(self, lesson: Lesson) -> list[Example]:
         return self.words.of(self.name(lesson.task), self.words.sets[lesson.words])
@@ -181,7 +182,7 @@ class _Pair:
     def context(self, lesson: Lesson, order: Sequence[int]) -> scoring.Prefix:
         """The examples with these numbers, in this order."""
         task, examples = self.data[self.name(lesson.task)].task, self.examples(lesson)
-        return on_checkpoint.context(self.checkpoint, task, [examples[i] for i in order])
+        return lessons.context(self.checkpoint, task, [examples[i] for i in order])
 
     def queries(self, letter: str) -> list[Example]:
         return self.words.of(self.name(letter), self.words.queries)
@@ -349,7 +350,7 @@ def _summary(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tenso
                 float(np.mean([r[f"right_{letter.lower()}"] for r in rows])) if rows else float("nan")
             )
             if kind == "FT" and len(rows) < len(SETS):
-                lost.append(setting.tasks["AB".index(letter)])
+                lost.append(setting.names["AB".index(letter)])
     return answers | means(layers) | {"note": f"a training diverged: {', '.join(lost)}" if lost else ""}
 
 
@@ -427,11 +428,11 @@ class MinimalPairs(OnCheckpoint[MinimalPairsSetting]):
 
     def parts(self, setting: MinimalPairsSetting) -> dict[str, Any]:
         """Weights and data."""
-        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.tasks)}
+        return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.names)}
 
     def compute(self, setting: MinimalPairsSetting, *, progress: bool) -> Computed:
         """One pair of lessons."""
-        checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.tasks}
+        checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.names}
         return Computed(run_minimal_pairs(checkpoint, data, setting, progress=progress), self._provenance(checkpoint))
 
 

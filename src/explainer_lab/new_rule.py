@@ -30,10 +30,11 @@ from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import projections
-from explainer_lab import minimal_pairs, on_checkpoint
+from explainer_lab import lessons, minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
+from explainer_lab.lessons import logits_with_outputs, matched_random
 from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, Outputs
-from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, logits_with_outputs, matched_random
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 TRAININGS: Mapping[str, str] = {
     "none": "none: contexts of every length, and the votes of the heads",
@@ -155,7 +156,7 @@ class Rules:
 
     def context(self, examples: Sequence[Example]) -> Prefix:
         """The prefix of some examples."""
-        return on_checkpoint.context(self.checkpoint, TASK, examples)
+        return lessons.context(self.checkpoint, TASK, examples)
 
     def right(self, rule: str) -> Int[np.ndarray, " n"]:
         """The number of the right label of each query under a rule."""

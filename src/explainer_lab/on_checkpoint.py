@@ -5,43 +5,25 @@ import math
 import os
 import re
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
-from transformers import PreTrainedModel
 
-from explainer.compare.comparison import in_split, query_id, require
+from explainer.compare.comparison import in_split, require
 from explainer.data import tasks
+from explainer.data.files import PUBLISHED
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import CheckpointError
-from explainer.models import batched_finetuning, finetuning, interventions, loading, memory, precision, scoring
-from explainer.models.interventions import Pass, States
+from explainer.models import batched_finetuning, finetuning, loading, memory, precision
 from explainer.models.loading import Checkpoint
-from explainer.models.scoring import Prefix
-from explainer.theory import projections
-from explainer_lab import engines
+from explainer.results import durations, published
 from explainer_lab.experiment import Experiment, Setting
-from explainer_lab.store import Identity
-
-N_RANDOM = 5  # random directions beside a change; what is stored of them is the mean
-
-_ROUNDED = "capitals"
-"""The task whose scores show what a number format rounds, where a setting has none."""
-
-
-def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float, split: str = "all") -> float:
-    """What the most frequent label of a split would get of queries from it; `zero_shot` where answers are free."""
-    labels = data.task.labels_of(queries)
-    if labels is None:
-        return zero_shot
-    pool = [example for example in data.test if in_split(example, split)]
-    return labels.count(statistics.mode(data.task.labels_of(pool) or labels)) / len(labels)
+from explainer_lab.store import Identity, Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,10 +122,10 @@ class OnCheckpoint(Experiment[_Its]):
         """Nothing is loaded before it is asked for."""
         self.made_of = {"data": data, "data_dir": data_dir, "dtype": dtype, "device": device}
         self._data, self._data_dir, self._dtype, self._device = dict(data or {}), data_dir, dtype, device
-        self._digests: dict[str, str] = {}
-        self._of_data: dict[str, str] = {}
-        self._skeletons: dict[str, PreTrainedModel] = {}
         self._checkpoint: tuple[str, Checkpoint] | None = None
+        self.skeleton = cache(loading.skeleton)
+        self._weights = cache(loading.digest)
+        self._data_digest = cache(lambda task: data_digest(self._load_data(task)))
 
     @classmethod
     def of(cls, **values: Any) -> _Its:
@@ -166,50 +148,57 @@ class OnCheckpoint(Experiment[_Its]):
         model, n_shown = self.skeleton(setting.checkpoint), getattr(setting, "k", 0)
         return memory.required_bytes(model, dtype or self._dtype or torch.float32, n_shown, *self.holds(setting))
 
-    def require_room(self, setting: _Its, at_once: int) -> None:
-        """Raise CheckpointError where so many processes do not fit the free memory; they share out the GPUs."""
-        try:
-            self.needs(setting)
-        except CheckpointError:
-            return  # whoever loads it says why
-        on_one = math.ceil(at_once / max(1, len(engines.gpus_of(self._device))))
-        device, dtype = loading.device_of(self._device), self._dtype or torch.float32
-        memory.require_memory(setting.checkpoint, device, dtype, partial(self.needs, setting), on_one)
+    @classmethod
+    def tasks_of(cls, setting: _Its) -> Sequence[str]:
+        """The tasks whose data a setting reads."""
+        values: Any = setting
+        return values.names if hasattr(values, "names") else (values.task,) if hasattr(values, "task") else ()
 
-    def rounding(self, setting: _Its) -> str:
-        """What the number format does to the scores of labels, beside float32; empty for float32.
+    def estimates(self, planned: Sequence[tuple[_Its, Identity, str]], store: Store, at_once: int = 1) -> Iterator[str]:
+        """For each checkpoint what is left, how long it takes, how much memory, and what its number format rounds.
 
-        Float32 is computed on the device, else on the processor, if it fits. Raises CheckpointError and TaskError.
+        The time of a setting is the median of those of the checkpoint that are stored, else that of the book's
+        checkpoint times `durations.ratio`. Raises CheckpointError where so many processes do not fit the memory.
         """
-        if self._dtype in (None, torch.float32):
-            return ""
-        name, dtype = setting.checkpoint, str(self._dtype).removeprefix("torch.")
-        weights = 4 * sum(p.numel() for p in self.skeleton(name).parameters())
-        devices = loading.device_of(self._device), torch.device("cpu")
-        wide = next((device for device in devices if memory.fits(weights, device)), None)
-        if wide is None:
-            return f"the error of {dtype} is not measured: float32 takes {weights / 1e9:.1f} GB, which are not free."
-        data = self._load_data(getattr(setting, "task", _ROUNDED))
-        self._checkpoint = None  # two models would take the memory of both
-        exact = precision.label_scores(loading.load(name, dtype=torch.float32, device=wide), data)
-        largest = abs(precision.label_scores(self._load(name), data) - exact).max()
+        waiting: dict[str, list[_Its]] = {}
+        took: dict[str, list[float]] = {}
+        for setting, identity, state in planned:
+            if state == "waiting":
+                waiting.setdefault(setting.checkpoint, []).append(setting)
+            elif state == "stored" and (stored := store.load(identity)):
+                took.setdefault(setting.checkpoint, []).append(stored.run["seconds"])
+        for name, settings in waiting.items():
+            largest = max(settings, key=self.needs)
+            if at_once:
+                device, dtype = loading.device_of(self._device), self._dtype or torch.float32
+                memory.require_memory(name, device, dtype, lambda dtype, one=largest: self.needs(one, dtype), at_once)
+            if name in took:
+                each, basis = statistics.median(took[name]), f"the median of {len(took[name])} stored"
+            else:
+                runs = published.rows_of_experiment(PUBLISHED / self.name, "runs")
+                of_book = runs.loc[runs["checkpoint"] == loading.STARTER, "seconds"].median()
+                each = max(durations.LEAST, of_book * durations.ratio(self.skeleton(name)))
+                basis = "the book's, scaled by the numbers of weights and layers; longer prompts take longer"
+            one, every = durations.in_words(each), durations.in_words(len(settings) * each)
+            time = f"{one} each and {every} in all in one process ({basis})"
+            gigabytes = self.needs(largest) / 1e9
+            yield f"{name}: {len(settings)} to compute, {time}; about {gigabytes:.1f} GB of memory."
+            if self._dtype not in (None, torch.float32):
+                yield f"{name}: {self._rounding(settings[0])}"
+
+    def _rounding(self, setting: _Its) -> str:
+        """What the number format does to the scores of labels, beside float32 on the processor."""
+        dtype, name = str(self._dtype).removeprefix("torch."), setting.checkpoint
+        if not memory.fits(4 * sum(p.numel() for p in self.skeleton(name).parameters()), torch.device("cpu")):
+            return f"the error of {dtype} is not measured: there is no memory for float32."
+        data = self._load_data(next(iter(self.tasks_of(setting)), "capitals"))
+        scores = precision.label_scores(self._load(name), data)
         self._checkpoint = None  # the settings may be computed elsewhere
-        torch.cuda.empty_cache()
+        exact = precision.label_scores(loading.load(name, dtype=torch.float32, device="cpu"), data)
         return (
-            f"scores of labels in {dtype} differ from those in float32 by at most {largest:.2g} nats "
+            f"scores of labels in {dtype} differ from those in float32 by at most {abs(scores - exact).max():.2g} nats "
             f"({precision.N_QUERIES} queries of {data.task.name})."
         )
-
-    def skeleton(self, name: str) -> PreTrainedModel:
-        """The shapes of a checkpoint; raises CheckpointError."""
-        if name not in self._skeletons:
-            self._skeletons[name] = loading.skeleton(name)
-        return self._skeletons[name]
-
-    def _weights(self, name: str) -> str:
-        if name not in self._digests:
-            self._digests[name] = loading.digest(name)
-        return self._digests[name]
 
     def _load(self, name: str) -> Checkpoint:
         if self._checkpoint is None or self._checkpoint[0] != name:
@@ -228,10 +217,7 @@ class OnCheckpoint(Experiment[_Its]):
         return {"revision": checkpoint.revision} | its
 
     def _data_digests(self, names: Iterable[str]) -> dict[str, str]:
-        for name in names:
-            if name not in self._of_data:
-                self._of_data[name] = data_digest(self._load_data(name))
-        return {name: self._of_data[name] for name in names}
+        return {name: self._data_digest(name) for name in names}
 
     def _data_part(self, task: str) -> dict[str, Any] | None:
         """Digest and sizes of the data of a task; None if the hub would have to be asked for them."""
@@ -239,7 +225,7 @@ class OnCheckpoint(Experiment[_Its]):
         if not (given or task in self._data or tasks.find(task).hub is None):
             return None
         data = self._load_data(task)
-        return {"sha256": self._data_digests([task])[task], "train": len(data.train), "test": len(data.test)}
+        return {"sha256": self._data_digest(task), "train": len(data.train), "test": len(data.test)}
 
 
 def data_digest(data: TaskData) -> str:
@@ -263,106 +249,10 @@ def by_head(scores: Mapping[str, Float[Tensor, "layers heads"]]) -> dict[str, li
     return {name: of.flatten().tolist() for name, of in (*places.items(), *scores.items())}
 
 
-# Passes.
-
-
-@dataclass(frozen=True, eq=False)
-class PairedPasses:
-    """Queries of a task after a context and without it: both passes, what each computes, the answers' first tokens."""
-
-    queries: Sequence[Example]
-    context: Prefix
-    after: Pass
-    without: Pass
-    icl: States
-    zsl: States
-    answers: Tensor
-
-    @classmethod
-    def of(
-        cls, checkpoint: Checkpoint, context: Prefix, task: Task, queries: Sequence[Example], at: Prefix | None = None
-    ) -> "PairedPasses":
-        """Pass the queries after a context, and without it at the positions that they have after it, or after `at`."""
-        prompts, labels = [task.prompt(query) for query in queries], task.labels or ()
-        after = interventions.after_context(checkpoint, context, prompts, labels)
-        without = interventions.without_context(checkpoint, context if at is None else at, prompts, labels)
-        first = torch.tensor(scoring.distinguishing_tokens(checkpoint, task, queries), device=checkpoint.device)
-        return cls(queries, context, after, without, after.run(), without.run(), first)
-
-    @property
-    def change(self) -> Float[Tensor, "n layers d"]:
-        """What the context adds to the attention outputs."""
-        return self.icl.attention - self.zsl.attention
-
-    @property
-    def stream_change(self) -> Float[Tensor, "n layers d"]:
-        """What the context adds to the residual stream after every block."""
-        return self.icl.stream - self.zsl.stream
-
-    def with_added(self, layer: int, *vectors: Float[Tensor, " d"]) -> Float[Tensor, "times*n vocab"]:
-        """Logits without context when a vector is added after a block, one after the other."""
-        times = self.last.repeated(len(vectors))
-        added = torch.stack(vectors).repeat_interleave(len(self.queries), 0)
-        return times.run(interventions.with_added_to_stream(times.layers[layer], added)).logits
-
-    def by_layer(self, vectors: Float[Tensor, "n layers d"]) -> dict[str, list[float]]:
-        """Mean `outcome` without context when the vector of a layer is added after its block, for each layer."""
-        last = self.last.repeated(vectors.shape[1])
-        edits = []
-        for number, layer in enumerate(last.layers):
-            added = torch.zeros_like(vectors).transpose(0, 1)
-            added[number] = vectors[:, number]
-            edits += interventions.with_added_to_stream(layer, added.flatten(0, 1))
-        return {name: its.mean(1).tolist() for name, its in self.outcome(last.run(edits).logits).items()}
-
-    @cached_property
-    def last(self) -> Pass:
-        """The pass of the last tokens without context, with the weights at its first use."""
-        return self.without.at_last()
-
-    def outcome(self, logits: Float[Tensor, "times*n vocab"]) -> dict[str, Float[Tensor, "times n"]]:
-        """For each time and query whether the answer is right or that of ICL, and log p of the right one."""
-        n = len(self.answers)
-        times = len(logits) // n
-        right, icl = self.answers.repeat(times), self.icl.logits.argmax(-1).repeat(times)
-        best, log_p = logits.argmax(-1), logits.float().log_softmax(-1)
-        found = {"correct": (best == right).float(), "agrees": (best == icl).float()}
-        found["log_prob"] = log_p.gather(1, right[:, None])[:, 0]
-        return {name: values.unflatten(0, (times, n)) for name, values in found.items()}
-
-    def rows(self, intervention: str, means: Mapping[str, Float[Tensor, " n"]]) -> list[dict[str, Any]]:
-        """A row of a table for each query, with its means of `outcome` over times."""
-        return [
-            {"intervention": intervention, "query": i, "query_id": query_id(query)}
-            | {name: values[i].item() for name, values in means.items()}
-            for i, query in enumerate(self.queries)
-        ]
-
-
-def leave_one_out_mean(change: Float[Tensor, "n layers d"]) -> Float[Tensor, "n layers d"]:
-    """For each query the mean change of all others."""
-    return (change.sum(0) - change) / (len(change) - 1)
-
-
-def best_layer(found: Mapping[str, Sequence[float]]) -> int:
-    """The layer with most right answers, of several the one with the more probable ones."""
-    return max(range(len(found["correct"])), key=lambda layer: (found["correct"][layer], found["log_prob"][layer]))
-
-
-def context(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Prefix:
-    """The prefix of a task's demonstrations."""
-    return scoring.encode(checkpoint, scoring.context_ids(checkpoint, task, examples)[0])
-
-
-def logits_with_outputs(last: Pass, *attention: Float[Tensor, "n layers d"]) -> Float[Tensor, "times*n vocab"]:
-    """Logits when the attention outputs at the last token are held at these values, one after the other."""
-    times = last.repeated(len(attention))
-    return times.run(interventions.with_attention_outputs(times.layers, torch.cat(attention))).logits
-
-
-def matched_random(change: Tensor, direction: Tensor, generator: Generator) -> list[Tensor]:
-    """Components of a change along N_RANDOM random directions with the cosine that the given one has."""
-    return [
-        projections.component(change, projections.matched_random_direction(change, direction, generator))
-        for _ in range(N_RANDOM)
-    ]
+def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float, split: str = "all") -> float:
+    """What the most frequent label of a split would get of queries from it; `zero_shot` where answers are free."""
+    labels = data.task.labels_of(queries)
+    if labels is None:
+        return zero_shot
+    pool = [example for example in data.test if in_split(example, split)]
+    return labels.count(statistics.mode(data.task.labels_of(pool) or labels)) / len(labels)

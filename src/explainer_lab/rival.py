@@ -30,7 +30,8 @@ from explainer.models.loading import Checkpoint
 from explainer.theory import projections
 from explainer_lab import new_rule, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.on_checkpoint import N_RANDOM, OnCheckpoint, PairedPasses, as_columns, data_digest
+from explainer_lab.lessons import N_RANDOM, PairedPasses, best_layer, context, leave_one_out_mean
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
 
 N_HEADS = 10
 """Heads of each kind."""
@@ -115,7 +116,7 @@ def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting:
     right = {name: np.mean([r["correct"] for r in rows if r["intervention"] == name]) for name in ("zsl", "icl")}
     queries = tasks.queries(own, setting.n_queries, setting.seed)
     one_label = on_checkpoint.one_label_accuracy(own, queries, float(right["zsl"]))
-    chosen = {f"{name}_layer": on_checkpoint.best_layer(found) for name, found in layers.items()}
+    chosen = {f"{name}_layer": best_layer(found) for name, found in layers.items()}
     both = len({*heads.effective} & {*heads.induction})
     return {
         "settings": {f"{name}_accuracy": value for name, value in right.items()}
@@ -151,9 +152,9 @@ class _Rival:
             queries = tasks.queries(data, n + setting.n_selection, setting.seed)
             for kind, lesson in (("", controls.own), ("_shuffled", controls.shuffled)):
                 lessons[name + kind] = lesson(data, *drawn)
-                prefix = on_checkpoint.context(checkpoint, *lessons[name + kind])
+                prefix = context(checkpoint, *lessons[name + kind])
                 selected[name + kind] = PairedPasses.of(checkpoint, prefix, data.task, queries[n:])
-        prefix = on_checkpoint.context(checkpoint, *lessons[""])
+        prefix = context(checkpoint, *lessons[""])
         asked = PairedPasses.of(checkpoint, prefix, own.task, tasks.queries(own, n, setting.seed))
         return cls(setting, checkpoint, lessons, asked, selected)
 
@@ -187,7 +188,7 @@ class _Rival:
         task, examples = self.lessons[""]
         prompts = [task.prompt(query) for query in self.asked.queries]
         with circuits.ablate_heads(self.checkpoint, heads, self.mean_outputs):
-            prefix = on_checkpoint.context(self.checkpoint, task, examples)
+            prefix = context(self.checkpoint, task, examples)
             return interventions.after_context(self.checkpoint, prefix, prompts, task.labels or ()).run().logits
 
 
@@ -251,8 +252,8 @@ def _effects(rival: _Rival, name: str) -> Float[Tensor, "layers heads"]:
     At the last token; the mean is over queries. Source: Todd et al. (2024), average indirect effect.
     """
     right, shuffled = rival.selected[name], rival.lessons[f"{name}_shuffled"]
-    context = on_checkpoint.context(rival.checkpoint, *shuffled)
-    asked = PairedPasses.of(rival.checkpoint, context, shuffled[0], right.queries[:_N_EFFECTS])
+    prefix = context(rival.checkpoint, *shuffled)
+    asked = PairedPasses.of(rival.checkpoint, prefix, shuffled[0], right.queries[:_N_EFFECTS])
     outputs, before = right.after.heads().mean(0), asked.outcome(asked.icl.logits)["log_prob"].mean()
     n, (n_layers, n_heads, _) = len(asked.queries), outputs.shape
     times, which = asked.after.at_last().repeated(n_heads), torch.eye(n_heads, dtype=torch.bool)
@@ -275,8 +276,8 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind."""
     selected = rival.selected
     changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
-    layers = {"vector": selected[""].by_layer(on_checkpoint.leave_one_out_mean(selected[""].stream_change))}
-    at = on_checkpoint.best_layer(layers["vector"])
+    layers = {"vector": selected[""].by_layer(leave_one_out_mean(selected[""].stream_change))}
+    at = best_layer(layers["vector"])
     put_in: _PutIn = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
     generator = rival.setting.generator(8, rival.setting.task)
     put_in["vector_random"] = at, [projections.random_like(changes[""][at], generator) for _ in range(N_RANDOM)]
@@ -299,7 +300,7 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
         shape = selected[""].stream_change.shape
         found = [selected[""].by_layer(vector.expand(shape)) for vector in vectors]
         layers[kind] = {name: np.mean([one[name] for one in found], 0).tolist() for name in found[0]}
-        put_in[kind] = on_checkpoint.best_layer(layers[kind]), vectors
+        put_in[kind] = best_layer(layers[kind]), vectors
     for name in ("_shuffled", "_foreign"):
         put_in[f"heads{name}"] = put_in["heads"][0], [summed(name, heads.effective)]
     return put_in, layers
@@ -317,11 +318,11 @@ class _Singles:
 def _singles(rival: _Rival, of_vector: Mapping[str, Sequence[float]]) -> _Singles:
     """The changes of the stream by each demonstration alone, own ones and those of another task, and their sums."""
     queries, change = rival.selected[""].queries, rival.selected[""].stream_change
-    at = on_checkpoint.best_layer(of_vector)
+    at = best_layer(of_vector)
     task, put_in, layers = rival.lessons[""][0], {}, {}
     for name, (of, examples) in {"": rival.lessons[""], "_foreign": rival.lessons["_foreign"]}.items():
-        contexts = [on_checkpoint.context(rival.checkpoint, of, [example]) for example in examples]
-        each = [PairedPasses.of(rival.checkpoint, context, task, queries).stream_change for context in contexts]
+        prefixes = [context(rival.checkpoint, of, [example]) for example in examples]
+        each = [PairedPasses.of(rival.checkpoint, prefix, task, queries).stream_change for prefix in prefixes]
         effects = torch.stack(each, 1)
         total = effects.sum(1)
         for rates, its in (("one_rate", total[:, None]), ("rates", effects)):

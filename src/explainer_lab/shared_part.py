@@ -28,17 +28,11 @@ from explainer.models import batched_finetuning, finetuning, interventions, scor
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, projections
-from explainer_lab import on_checkpoint
+from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
+from explainer_lab.lessons import N_RANDOM, PairedPasses, logits_with_outputs, matched_random
 from explainer_lab.minimal_pairs import contrast, contrast_agreement
-from explainer_lab.on_checkpoint import (
-    N_RANDOM,
-    OnCheckpoint,
-    PairedPasses,
-    as_columns,
-    logits_with_outputs,
-    matched_random,
-)
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 CONTEXTS: Mapping[str, controls.Demonstrations] = {
     "own": controls.own,
@@ -153,7 +147,7 @@ class _Task:
         return CONTEXTS[name](self.data, self.setting.k, self.setting.seed)
 
     def context(self, name: str) -> scoring.Prefix:
-        return on_checkpoint.context(self.checkpoint, *self.lesson(name))
+        return lessons.context(self.checkpoint, *self.lesson(name))
 
     def observed(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> Observed:
         return comparison.observe(checkpoint, prefix, self.data.task, self.queries)

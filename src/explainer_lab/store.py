@@ -1,9 +1,9 @@
-"""Results of a running study on disk: one JSON file for each finished setting, named after it.
+"""Results on disk: a file for each finished setting, and the tables into which finished settings are folded.
 
-Inside a file its `Identity` says what determines the numbers: weights, data, and the protocol. A result that was made
-of something else than what is asked for is refused with the reason, never used and never overwritten. What differs
-between two runs of the same setting stands in a second file beside it, `<setting>.run`, so that an interrupted and
-resumed study gives the same bytes. What is finished is folded into tables (`explainer_lab.publication`).
+The `Identity` of a result says what determines its numbers: weights, data, and the protocol. A result that was made of
+something else than what is asked for is refused with the reason, never used and never overwritten. What differs between
+two runs of a setting stands in a second file, `<setting>.run`, so that an interrupted and resumed study gives the same
+bytes. What was measured in between, as attention outputs, is kept beside both as `<setting>.safetensors`.
 """
 
 import hashlib
@@ -11,27 +11,34 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from explainer.data.files import PERMIT, Tables, disk_errors, home_expanded, replace_file, rounded, to_json
-from explainer.errors import ResultsError
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import safetensors.numpy
 
-_FORMAT = 4  # of the files; raised when their layout changes
+from explainer.data.files import Tables, replace_file, rounded, to_json
+from explainer.errors import ResultsError
+from explainer.results import published
+from explainer.results.published import PENDING, PUBLICATION
+
 SETTING = "cell"
 """The part of an identity that holds the setting. Its digest names every result, so that it keeps its first name."""
 
-_SETTING = (SETTING, "dtype")  # the parts of an identity that name its file: what was asked for
-_KEYS = {"format", "slug", "identity", "provenance", "result", "sha256"}
+KEPT_MB = 32
+"""The most that is kept of the arrays of a setting, in megabytes of float16: more are left out."""
 
 
 @dataclass(frozen=True)
 class Identity:
     """Everything that determines a result, as plain JSON values, with a readable `slug` for the file's name.
 
-    Of the parts, those in `_SETTING` are what was asked for. The others are what it was made of: weights, data, and
+    Of the parts, `SETTING` and "dtype" are what was asked for. The others are what it was made of: weights, data, and
     `protocol`, the number of the experiment's arithmetic. A part that cannot be known here is None, and not compared.
     """
 
@@ -41,35 +48,36 @@ class Identity:
     @property
     def key(self) -> str:
         """The first 16 digits of the setting's digest: the key of its rows in the tables."""
-        return _sha256({name: self.parts[name] for name in _SETTING if name in self.parts})[:16]
+        return _sha256({name: self.parts[name] for name in (SETTING, "dtype") if name in self.parts})[:16]
 
     @property
     def filename(self) -> str:
         """`<slug>-<setting>.json`."""
         return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', self.slug)[:120]}-{self.key}.json"
 
-    def differences(self, stored: Mapping[str, Any]) -> list[str]:
-        """Names of the known parts that a stored identity has otherwise."""
-        return [name for name, part in self.parts.items() if part is not None and stored.get(name) != part]
+    def require_same(self, stored: Mapping[str, Any], where: object) -> None:
+        """Raise ResultsError if the known parts are not those of a stored identity."""
+        differing = [name for name, part in self.parts.items() if part is not None and stored.get(name) != part]
+        if "protocol" in differing:
+            raise ResultsError(
+                f"{where} was computed by protocol {stored.get('protocol')}, this version computes protocol "
+                f"{self.parts['protocol']}: use another directory, or delete it and compute it again."
+            )
+        if differing:
+            raise ResultsError(
+                f"{where} was computed from other {' and '.join(differing)} than are here: use another directory, or "
+                "get what it was computed from."
+            )
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A result that was read back: what determines it, where it comes from, and the numbers."""
+    """A result that was read back: what determines it, where it comes from, the numbers, and how long they took."""
 
-    path: Path
     identity: Identity
     provenance: Mapping[str, Any]
     result: Tables
-
-    @property
-    def run(self) -> Mapping[str, Any]:
-        """What may differ between two runs: how long it took, and the commit."""
-        path = self.path.with_suffix(".run")
-        try:
-            return json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise ResultsError(f"{path} cannot be read ({error}); copy it too, or compute it again.") from error
+    run: Mapping[str, Any]
 
 
 class Store:
@@ -77,7 +85,7 @@ class Store:
 
     def __init__(self, directory: str | os.PathLike):
         """Nothing is read or written before it is asked for."""
-        self.directory = home_expanded(directory)
+        self.directory = Path(directory).expanduser()
 
     def path(self, identity: Identity) -> Path:
         """Where the result with this identity is, or would be."""
@@ -86,83 +94,177 @@ class Store:
     def load(self, identity: Identity) -> Stored | None:
         """The stored result, or None if there is none.
 
-        Raises ResultsError if its file is damaged, or if it was made of something else than what is asked for.
+        Raises ResultsError if its file is damaged or was edited, or if it was made of something else than is asked for.
         """
         path = self.path(identity)
         if not path.exists():
             return None
-        stored = read(path)
-        require_origin(str(path), identity, stored.identity.parts)
-        return stored
-
-    def all(self) -> list[Stored]:
-        """Every result of the directory, in the order of the file names; ResultsError as in `load`."""
-        return [read(path) for path in sorted(self.directory.glob("*.json"))]
-
-    def require_writable(self) -> None:
-        """Make the directory and try to write there, before hours of work depend on it; else ResultsError."""
-        with disk_errors(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=self.directory).close()
+        try:
+            content = json.loads(path.read_text("utf-8"))
+            run = json.loads(path.with_suffix(".run").read_text("utf-8"))
+            digest = content.pop("sha256")
+            result = Stored(
+                Identity(content["slug"], content["identity"]), content["provenance"], content["result"], run
+            )
+        except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
+            raise ResultsError(f"{path} cannot be read ({error}); delete it and run the study again.") from error
+        if digest != _sha256(content) or result.identity.key != identity.key:
+            raise ResultsError(f"{path} is damaged or was edited; delete it and run the study again.")
+        identity.require_same(result.identity.parts, path)
+        return result
 
     def save(
-        self, identity: Identity, result: Mapping[str, Any], *, provenance: Mapping[str, Any], run: Mapping[str, Any]
+        self,
+        identity: Identity,
+        result: Mapping[str, Any],
+        *,
+        provenance: Mapping[str, Any],
+        run: Mapping[str, Any],
+        arrays: Mapping[str, np.ndarray] | None = None,
     ) -> Path:
-        """Write a result and its `run`, which holds what may differ between two runs; ResultsError if it cannot be."""
-        content = {"format": _FORMAT, "slug": identity.slug, "identity": identity.parts}
+        """Write a result, its arrays, and its `run`, which holds what may differ between two runs."""
+        content = {"slug": identity.slug, "identity": identity.parts}
         content |= {"provenance": provenance, "result": rounded(result)}
         path = self.path(identity)
-        with disk_errors(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            replace_file(path.with_suffix(".run"), to_json(rounded(run)))
-            replace_file(path, to_json(content | {"sha256": _sha256(content)}))  # last: its presence means finished
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if arrays and 2 * sum(array.size for array in arrays.values()) <= KEPT_MB * 10**6:
+            halved = {name: array.astype(np.float16) for name, array in arrays.items()}
+            replace_file(path.with_suffix(".safetensors"), safetensors.numpy.save(halved))
+        replace_file(path.with_suffix(".run"), to_json(rounded(run)))
+        replace_file(path, to_json(content | {"sha256": _sha256(content)}))  # last: its presence means finished
         return path
 
-    def remains(self) -> list[Path]:
-        """Temporary files of runs that were killed while writing (or of one that is writing now)."""
-        return sorted(self.directory.glob(".*.tmp"))
-
-
-def require_origin(where: str, identity: Identity, stored: Mapping[str, Any]) -> None:
-    """Raise ResultsError if the stored parts of an identity are not those that are asked for."""
-    if not (differing := identity.differences(stored)):
-        return
-    if "protocol" in differing:
-        raise ResultsError(
-            f"{where} was computed by protocol {stored.get('protocol')}, this version computes protocol "
-            f"{identity.parts['protocol']}: use another directory, or delete it and compute it again."
-        )
-    raise ResultsError(
-        f"{where} was computed from other {' and '.join(differing)} than are here: use another directory, or get what "
-        "it was computed from."
-    )
-
-
-def read(path: str | os.PathLike) -> Stored:
-    """One stored result; ResultsError if the file is damaged, was edited, or is no result."""
-    path = Path(path)
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except PermissionError as error:
-        raise ResultsError(f"{path} may not be read by this user; {PERMIT}.") from error
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path} cannot be read ({error}); delete it and run the study again.") from error
-    if not isinstance(content, dict) or "format" not in content:
-        raise ResultsError(f"{path} is not the result of a study; move it to another directory.")
-    if content["format"] != _FORMAT:
-        raise ResultsError(
-            f"{path} has format {content['format']!r}, this version of explainer reads {_FORMAT}; "
-            "delete it and run the study again, or use the version that wrote it."
-        )
-    if content.keys() != _KEYS or content["sha256"] != _sha256({k: v for k, v in content.items() if k != "sha256"}):
-        raise ResultsError(f"{path} is damaged or was edited; delete it and run the study again.")
-    identity = Identity(content["slug"], content["identity"])
-    if path.name != identity.filename:
-        raise ResultsError(f"{path} was renamed: it holds another setting; delete it and run the study again.")
-    return Stored(path, identity, content["provenance"], content["result"])
+    def arrays(self, identity: Identity) -> dict[str, np.ndarray]:
+        """What was kept of a finished setting, float16 by name; empty where it was more than KEPT_MB."""
+        path = self.path(identity).with_suffix(".safetensors")
+        return safetensors.numpy.load_file(path) if self.load(identity) and path.exists() else {}
 
 
 def _sha256(value: Any) -> str:
     """Of the values, however they are laid out in the file."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# Tables. Which there are, and how they are read: see `explainer.results.published`.
+
+Frames = dict[str, pa.Table]
+"""The tables of some settings, by name; the rows of a setting stand together, settings in the same order in each."""
+
+
+def frames(results: Iterable[Stored]) -> Frames:
+    """The tables of results, in their order."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for one in results:
+        key = {"setting": one.identity.key}
+        for name, columns in one.result.items():
+            if name == "settings":
+                rows.setdefault(name, []).append(key | one.identity.parts[SETTING] | columns)
+            else:
+                each = zip(*columns.values(), strict=True)
+                rows.setdefault(name, []).extend(key | dict(zip(columns, values, strict=True)) for values in each)
+        identity = {"slug": one.identity.slug, "identity": json.dumps(one.identity.parts, sort_keys=True)}
+        rows.setdefault("runs", []).append({**key, **identity, **one.provenance, **one.run})
+    return {name: _table(each) for name, each in rows.items()}
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Columns in the order in which rows first have them; null where a row has none; floats where one is a float."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    for name, values in columns.items():
+        if any(type(value) is float for value in values):
+            columns[name] = [float(value) if type(value) is int else value for value in values]
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def joined(parts: Sequence[Frames]) -> Frames:
+    """The tables of all parts, one below the other."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    below = {name: [part[name] for part in parts if name in part] for name in names}
+    return {name: pa.concat_tables(tables, promote_options="permissive") for name, tables in below.items()}
+
+
+def of_settings(tables: Frames, settings: Sequence[str]) -> Frames:
+    """The rows of these settings, setting by setting in this order."""
+    place = {setting: i for i, setting in enumerate(settings)}
+
+    def rows_of(table: pa.Table) -> pa.Table:
+        # pyarrow makes most of its functions when it is imported, where no type checker sees them.
+        asked = pc.is_in(table["setting"], pa.array(list(place), pa.string()))  # pyright: ignore[reportAttributeAccessIssue]
+        table = table.filter(asked)
+        order = sorted(range(len(table)), key=[place[setting] for setting in table["setting"].to_pylist()].__getitem__)
+        return table.take(pa.array(order, pa.int64()))
+
+    return {name: rows_of(table) for name, table in tables.items()}
+
+
+class Published:
+    """The tables in a directory, `<name>.parquet` each; nothing is read before it is asked for."""
+
+    def __init__(self, directory: str | os.PathLike):
+        """The directory need not exist."""
+        self.directory = Path(directory).expanduser()
+
+    def tables(self) -> Frames:
+        """Those of results, none before the first publication; ResultsError if they are damaged."""
+        if "runs" not in published.files(self.directory):
+            return {}
+        return {name: table for name, table in published.read(self.directory).items() if name != "grids"}
+
+    def identities(self) -> dict[str, Mapping[str, Any]]:
+        """The parts of the identity of every published result, by its key."""
+        tables = self.tables()
+        runs = tables["runs"].select(["setting", "identity"]).to_pylist() if tables else []
+        return {row["setting"]: json.loads(row["identity"]) for row in runs}
+
+    def add(self, results: Sequence[Stored], grids: Mapping[str, Sequence[Mapping]]) -> None:
+        """Fold results and grids into the tables, in place of older ones of the same settings and names.
+
+        A grid is a list of its settings, each with its key `setting`. The same results give the same bytes, in whatever
+        order and portions they come. All files are written before the first is replaced; killed at any step, the next
+        publication goes on.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self._put_in_place()
+        new = frames({one.identity.key: one for one in results}.values())  # a setting may stand in several grids
+        old, named = self.tables(), {}
+        if old:
+            replaced = set(new["runs"]["setting"].to_pylist()) if new else set()
+            kept = [setting for setting in old["runs"]["setting"].to_pylist() if setting not in replaced]
+            old = of_settings(old, kept)
+            grid_rows = published.read(self.directory).get("grids")
+            for row in grid_rows.to_pylist() if grid_rows else ():
+                named.setdefault(row.pop("grid"), []).append(row)
+        tables = joined([old, new])
+        order = sorted(zip(*(tables["runs"][name].to_pylist() for name in ("slug", "setting")), strict=True))
+        tables = of_settings(tables, [setting for _, setting in order])
+        for name, table in tables.items():  # the key first, the others by name: the same bytes for the same values
+            columns = sorted(table.column_names, key=lambda column: (column != "setting", column))
+            tables[name] = table.select(columns).combine_chunks()
+        digest = hashlib.sha256(repr(order).encode() + repr(tables["runs"].to_pylist()).encode()).hexdigest()
+        named = dict(sorted({**named, **grids}.items()))
+        if named:
+            tables["grids"] = _table([{"grid": name, **row} for name, rows in named.items() for row in rows])
+        with tempfile.TemporaryDirectory(dir=self.directory) as work:
+            whole = Path(work, "whole")
+            whole.mkdir()
+            for name, table in tables.items():
+                _write(table, whole / f"{name}.parquet", digest)
+            os.replace(whole, self.directory / PENDING)  # from here on these are the tables
+        self._put_in_place()
+
+    def _put_in_place(self) -> None:
+        pending = self.directory / PENDING
+        if pending.is_dir():
+            for path in sorted(pending.iterdir()):
+                os.replace(path, self.directory / path.name)
+            pending.rmdir()
+
+
+def _write(table: pa.Table, path: Path, publication: str) -> None:
+    # Without arrow's own schema, whose inner names depend on whether a table was read or made.
+    how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
+    with pq.ParquetWriter(path, table.schema, **how) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({PUBLICATION: publication})

@@ -9,7 +9,7 @@ plan is in published/PLANS.md.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from explainer.models import finetuning, loading, scoring
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, regression
 from explainer.theory.regression import Prompts
-from explainer_lab import in_context_llama, on_checkpoint, regression_words, shared_part, training
+from explainer_lab import in_context_llama, lessons, regression_words, shared_part, training
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.in_context_llama import EVERY, LlamaSetting
 from explainer_lab.on_checkpoint import as_columns
@@ -114,12 +114,9 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         """The training; the texts are drawn from its seed, and the task from that of the setting."""
         return {"training": _of_training(setting)}
 
-    def groups(self, settings: Sequence[TrainedControlSetting]) -> list[tuple[TrainedControlSetting, ...]]:
-        """Cells of one model, which is trained once; those that share ZSL and ICL one after the other."""
-        models: dict[LlamaSetting, list[TrainedControlSetting]] = {}
-        for setting in settings:
-            models.setdefault(setting.trained, []).append(setting)
-        return [tuple(its) for its in models.values()]
+    def shares(self, setting: TrainedControlSetting) -> Hashable:
+        """The model, which is trained once."""
+        return setting.trained
 
     def compute(self, setting: TrainedControlSetting, *, progress: bool) -> Computed:
         """One setting, without calibration by a query that says nothing, which no model has seen in its training."""
@@ -181,7 +178,7 @@ def _swaps(baseline: Baseline, setting: TrainedControlSetting, progress: bool) -
     checkpoint, task, found = baseline.checkpoint, baseline.data.task, {}
     for name in ("own", "other", "reordered"):
         lesson = shared_part.CONTEXTS[name](baseline.data, setting.k, setting.seed)
-        prefix = on_checkpoint.context(checkpoint, *lesson)
+        prefix = lessons.context(checkpoint, *lesson)
         found["ICL", name] = comparison.observe(checkpoint, prefix, task, baseline.queries)
         sequences = finetuning.training_ids(checkpoint, *lesson)
         trained = finetuning.fine_tune(checkpoint, sequences, setting.lr, progress=progress)

@@ -44,12 +44,11 @@ def parsed(words):
     return {"explainer": commands, "explainer-lab": cli}[words[0]]._parser().parse_args(words[1:])
 
 
-def test_every_command_is_one_and_they_take_less_than_two_hours(typed):
+def test_every_command_is_one(typed):
     options = [parsed(words) for words in typed]
     assert [words[1] for words in typed] == [
         "models", "look", "comparison", "agreement", "agreement", "new-rule", "scorecard", "verdict"
     ]  # fmt: skip
-    assert sum(getattr(one, "within", None) or 0 for one in options) <= 110
     results = [one.results for one in options if hasattr(one, "publish")]
     assert results == ["comparison", "agreement", "agreement", "new_rule"]
 
@@ -59,12 +58,11 @@ def test_what_it_asks_of_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that_it_compu
         model = XGLMForCausalLM(config(*SHAPES["1.3B"], vocabulary=50264))
     asked = []
 
-    def record(experiment, grids, *_):
-        settings = [one for its in grids.values() for one in its]
+    def record(experiment, settings, *_):
         asked.append((experiment, settings, max(map(experiment.needs, settings))))
         return 0
 
-    monkeypatch.setattr(cli, "_run", record)
+    monkeypatch.setattr(cli, "_compute", record)
     monkeypatch.setattr(loading, "skeleton", lambda name: {"KoboldAI/fairseq-dense-1.3B": model}[name])
     monkeypatch.setattr(loading, "device_of", lambda _: SimpleNamespace(type="cuda"))
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)

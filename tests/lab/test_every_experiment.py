@@ -29,13 +29,12 @@ from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
 from explainer_lab.new_rule import NewRule
 from explainer_lab.on_checkpoint import OnCheckpoint
-from explainer_lab.publication import Published
 from explainer_lab.recall import Recall
 from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
 from explainer_lab.rival import Rival
 from explainer_lab.shared_part import SharedPart
-from explainer_lab.store import Store
+from explainer_lab.store import Published, Store
 from explainer_lab.trained_control import TrainedControl
 
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows this one ends a process as surely

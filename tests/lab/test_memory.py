@@ -16,9 +16,8 @@ from conftest import ROOT
 from transformers import OlmoConfig, OlmoForCausalLM, XGLMConfig, XGLMForCausalLM
 
 from explainer import commands
-from explainer.errors import ExperimentError
+from explainer.errors import CheckpointError, ExperimentError
 from explainer.models import loading, memory
-from explainer_lab import engines
 from explainer_lab.agreement import Agreement, lessons
 from explainer_lab.comparison import Comparison
 from explainer_lab.store import Store
@@ -152,13 +151,13 @@ def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monke
     model, study = str(saved["llama"]), Comparison(data={"toy": toy_study.DATA})
     settings = [toy_study.setting(model, seed=seed) for seed in range(2)]
     monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("loaded"))
-    monkeypatch.setattr(engines, "n_parallel", lambda _: workers)
     need = study.needs(settings[0])
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need - 1)
-    with pytest.raises(ExperimentError, match=f"does not fit: a setting needs about .* in float32.*{message}"):
-        study.run(settings, Store(tmp_path), progress=False)
+    planned = study.plan(settings, Store(tmp_path))
+    with pytest.raises(CheckpointError, match=f"does not fit: a setting needs about .* in float32.*{message}"):
+        list(study.estimates(planned, Store(tmp_path), workers))
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need)
-    study.require_room(settings[0], workers)
+    list(study.estimates(planned, Store(tmp_path), workers))
 
 
 def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):

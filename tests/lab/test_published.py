@@ -9,8 +9,7 @@ from explainer.errors import ExperimentError
 from explainer.results import published
 from explainer.results.published import results
 from explainer_lab.comparison import Comparison
-from explainer_lab.publication import Published
-from explainer_lab.store import Store
+from explainer_lab.store import Published, Store
 
 
 @pytest.fixture

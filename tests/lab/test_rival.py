@@ -11,7 +11,7 @@ from toy_study import DATA, column
 from explainer.compare import controls
 from explainer.data import tasks
 from explainer.models import architectures, circuits, hooks, interventions, scoring
-from explainer_lab import head_circuits, on_checkpoint, rival
+from explainer_lab import head_circuits, lessons, rival
 from explainer_lab.rival import INTERVENTIONS, Rival, run_rival
 
 K, N, M = 3, 5, 4
@@ -87,7 +87,7 @@ def test_one_head_is_replaced_at_the_last_token_and_no_other(found, checkpoint):
     right, shuffled = found.selected[""], found.lessons["_shuffled"]
     mean = right.after.heads().mean(0)[layer, head]
     n_heads = architectures.architecture(checkpoint.model).n_heads
-    context = on_checkpoint.context(checkpoint, *shuffled)
+    context = lessons.context(checkpoint, *shuffled)
     queries = right.queries[: rival._N_EFFECTS]
     answers = scoring.distinguishing_tokens(checkpoint, OWN.task, queries)
     change = []
@@ -119,7 +119,7 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
         logits = found.asked.without.run(interventions.with_added_to_stream(found.layers[layer], vector)).logits
         assert log_probs(tables, f"vector{name}") == pytest.approx(of(found, logits), abs=1e-3), name
     others = torch.stack([torch.cat([change[:i], change[i + 1 :]]).mean(0) for i in range(M)])
-    torch.testing.assert_close(on_checkpoint.leave_one_out_mean(change), others)
+    torch.testing.assert_close(lessons.leave_one_out_mean(change), others)
 
 
 def test_induction_heads_are_found_as_for_the_circuits(tables, found, checkpoint):
@@ -148,7 +148,7 @@ def test_heads_that_are_off_give_their_mean_output_at_every_token(tables, found,
     with circuits.ablate_heads(
         checkpoint, circuits.strongest_heads(effects, 2), circuits.mean_head_outputs(checkpoint, contexts)
     ):
-        prefix = on_checkpoint.context(checkpoint, *found.lessons[""])
+        prefix = lessons.context(checkpoint, *found.lessons[""])
         logits = interventions.after_context(checkpoint, prefix, prompts).run().logits
     assert log_probs(tables, "off") == pytest.approx(of(found, logits), abs=1e-3)
 

@@ -13,7 +13,8 @@ from explainer.data import tasks
 from explainer.models import batched_finetuning, finetuning, interventions, scoring
 from explainer.theory import metrics
 from explainer_lab import shared_part
-from explainer_lab.on_checkpoint import PairedPasses, one_label_accuracy
+from explainer_lab.lessons import PairedPasses
+from explainer_lab.on_checkpoint import one_label_accuracy
 from explainer_lab.shared_part import CONTEXTS, INTERVENTIONS, SharedPart, run_shared_part
 
 N, K = 5, 3

@@ -1,51 +1,34 @@
-"""explainer_lab.store: what is stored comes back, whole or not at all, and nothing else passes for it."""
+"""explainer_lab.store: what is stored comes back, whole or not at all, and is folded into tables as it went in."""
 
 import json
 import math
 import os
-import tempfile
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
-from hypothesis import given
+from datasets import load_dataset
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explainer.data.files import published_directory, rounded, to_json
 from explainer.errors import ResultsError
-from explainer.models import stored_weights
+from explainer_lab import store as module
 from explainer_lab.reversal import Reversal
-from explainer_lab.store import SETTING, Identity, Store, read
+from explainer_lab.store import SETTING, Identity, Published, Store, frames, joined, of_settings
 
 FIRST = Identity("model-task-k4", {SETTING: {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
 RESULT = {"settings": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}
 
 
-def save(store, identity=FIRST, result=RESULT):
-    return store.save(identity, result, provenance={"threads": 1}, run={"seconds": 1.5})
+def save(store, identity=FIRST, result=RESULT, **more):
+    return store.save(identity, result, provenance={"threads": 1}, run={"seconds": 1.5}, **more)
 
 
-def test_a_result_that_may_not_be_read_is_not_to_be_deleted(tmp_path, monkeypatch):
-    path = save(Store(tmp_path))
-
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied", str(path))  # simulated, as below
-
-    monkeypatch.setattr(type(path), "read_text", refuse)
-    with pytest.raises(ResultsError, match=r"may not be read by this user; allow it"):
-        read(path)
-
-
-@pytest.mark.parametrize(
-    ("variable", "directory"),
-    [("EXPLAINER_RESULTS", published_directory), ("EXPLAINER_WEIGHTS", stored_weights.directory)],
-)
-def test_a_tilde_in_a_variable_is_the_home_directory(tmp_path, monkeypatch, variable, directory):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine").mkdir()
-    monkeypatch.setenv(variable, "~/mine")
-    assert directory() == tmp_path / "mine"
+# How numbers are written.
 
 
 json_values = st.recursive(
@@ -62,11 +45,6 @@ def test_json_gives_the_values_back_whatever_the_order_of_keys(value):
     assert to_json(json.loads(json.dumps(value, sort_keys=True))) == text
 
 
-def test_lists_of_numbers_stand_on_one_line():
-    assert to_json({"é": "é"}).count("é") == 2, "what people read stands as it is"
-    assert to_json({"b": [1, 2], "a": [[1], [2]]}) == '{\n "a": [\n  [1],\n  [2]\n ],\n "b": [1,2]\n}\n'
-
-
 @given(st.floats(-1e300, 1e300))
 def test_floats_keep_four_digits(x):
     value = rounded(x)
@@ -75,31 +53,25 @@ def test_floats_keep_four_digits(x):
     assert len(Decimal(repr(value)).normalize().as_tuple().digits) <= 4
 
 
-@pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf, 1.79769e308])
-def test_what_is_no_number_is_null(x):
-    assert rounded({"x": [x]}) == {"x": [None]}
-
-
-def test_arrays_and_tensors_become_lists():
+def test_arrays_and_tensors_become_lists_and_what_is_no_number_null():
     value = {"a": np.array([1, 2]), "b": torch.tensor([[0.123456789, torch.nan]]), "c": np.float32(0.1), "d": (1,)}
     assert rounded(value) == {"a": [1, 2], "b": [[0.1235, None]], "c": 0.1, "d": [1]}
     assert rounded({"x": True, "n": 123456789, "s": "é"}) == {"x": True, "n": 123456789, "s": "é"}
+    assert rounded([math.nan, math.inf, -math.inf, 1.79769e308]) == [None] * 4
+
+
+# One result.
 
 
 def test_a_result_comes_back_with_what_determines_it(tmp_path):
     store = Store(tmp_path / "new" / "directory")
-    assert store.load(FIRST) is None and store.all() == []
+    assert store.load(FIRST) is None
     path = save(store)
     stored = store.load(FIRST)
-    assert stored.path == path == store.path(FIRST)
     assert (stored.identity, stored.provenance, stored.result) == (FIRST, {"threads": 1}, RESULT)
     assert stored.run == {"seconds": 1.5}
     assert sorted(p.name for p in store.directory.iterdir()) == [path.name, path.with_suffix(".run").name]
-    assert [s.path for s in store.all()] == [path]
     assert path.stat().st_mode & 0o777 == 0o644
-    path.with_suffix(".run").unlink()
-    with pytest.raises(ResultsError, match=r"\.run cannot be read .* copy it too"):
-        stored.run  # noqa: B018
 
 
 def test_the_same_result_is_the_same_bytes_however_long_it_took(tmp_path):
@@ -114,101 +86,58 @@ def test_the_same_result_is_the_same_bytes_however_long_it_took(tmp_path):
 def test_names_are_plain_and_differ_when_anything_differs():
     hostile = Identity("../a b\n<é>/c", FIRST.parts)
     assert hostile.filename == f"..-a-b-c-{FIRST.filename.removeprefix('model-task-k4-')}"
-    assert "/" not in hostile.filename
     other = Identity(FIRST.slug, {SETTING: {"k": 4, "lr": 0.000161}, "data": "abc"})
     assert other.filename != FIRST.filename
     assert len(Identity("x" * 500, {SETTING: {}}).filename) < 150
-
-
-def test_models_whose_names_differ_by_case_have_files_of_their_own_on_a_disk_that_knows_no_case():
-    settings = [Reversal.of(checkpoint=name, lr=0.1, epochs=1, seed=0) for name in ("My_Model", "my_model")]
-    identities = [Reversal().key(setting) for setting in settings]
-    assert settings[0].slug.casefold() == settings[1].slug.casefold()
-    assert identities[0].filename.casefold() != identities[1].filename.casefold()
+    by_case = [Reversal.of(checkpoint=name, lr=0.1, epochs=1, seed=0) for name in ("My_Model", "my_model")]
+    assert len({Reversal().key(setting).filename.casefold() for setting in by_case}) == 2
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda text: text[: len(text) // 2], "cannot be read"),
-        (lambda text: "", "cannot be read"),
         (lambda text: text.replace('"accuracy": 0.5', '"accuracy": 0.9'), "damaged or was edited"),
-        (lambda text: text.replace('"accuracy": 0.5', '"accuracy": NaN'), "damaged or was edited"),
         (lambda text: text.replace('"threads": 1', '"threads": 2'), "damaged or was edited"),
-        (lambda text: text.replace('"provenance"', '"origin"'), "damaged or was edited"),
-        (lambda text: text.replace('"format": 4', '"format": 99'), "format 99"),
-        (lambda text: '{"format": 4}', "damaged"),
-        (lambda text: '{"some": "file"}', "not the result of a study"),
-        (lambda text: "[1, 2]", "not the result of a study"),
-        (lambda text: b"\xff\xfe\x00", "cannot be read"),
+        (lambda text: '{"some": "file"}', "cannot be read"),
+        (lambda text: "[1, 2]", "cannot be read"),
     ],
 )
-def test_a_damaged_or_foreign_file_is_named_with_its_remedy(tmp_path, damage, message):
+def test_a_damaged_file_is_named_with_its_remedy(tmp_path, damage, message):
     store = Store(tmp_path)
     path = save(store)
-    damaged = damage(path.read_text())
-    path.write_bytes(damaged if isinstance(damaged, bytes) else damaged.encode())
-    for look in (lambda: store.load(FIRST), store.all, lambda: read(path)):
-        with pytest.raises(ResultsError, match=message) as caught:
-            look()
-        assert str(path) in str(caught.value)
-        assert any(word in str(caught.value) for word in ("delete it", "move it"))
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(ResultsError, match=f"{path.name} .*{message}.*delete it"):
+        store.load(FIRST)
 
 
 def test_a_copy_under_the_name_of_another_setting_is_refused(tmp_path):
     store, other = Store(tmp_path), Identity("model-task-k8", {SETTING: {"k": 8}, "data": "abc"})
-    save(store).rename(store.path(other))
-    with pytest.raises(ResultsError, match="renamed"):
+    path = save(store)
+    for suffix in (".run", ".json"):
+        path.with_suffix(suffix).rename(store.path(other).with_suffix(suffix))
+    with pytest.raises(ResultsError, match="damaged or was edited"):
         store.load(other)
 
 
-@pytest.mark.parametrize("failing", ["replace", "fsync"])
-def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
-    store = Store(tmp_path)
+@pytest.mark.parametrize(("failing", "written"), [("replace", 0), ("replace", 1), ("fsync", 0)])
+def test_a_failed_write_leaves_what_was_there_and_counts_only_with_its_last_rename(
+    tmp_path, monkeypatch, failing, written
+):
+    store, work, left = Store(tmp_path), getattr(os, failing), iter(range(written))
     before = save(store).read_bytes()
 
-    def full(*_):
-        raise OSError(28, "No space left on device")
+    def full(*given):
+        if next(left, None) is None:
+            raise OSError(28, "No space left on device")
+        work(*given)
 
     monkeypatch.setattr(os, failing, full)
-    with pytest.raises(ResultsError, match=r"No space left.*choose another"):
+    with pytest.raises(OSError, match="No space left"):
         save(store, result={"settings": {"accuracy": 0.75}})
     monkeypatch.undo()
     assert store.path(FIRST).read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_setting_counts_as_finished_only_with_its_last_rename(tmp_path, monkeypatch):
-    store, replace, calls = Store(tmp_path), os.replace, []
-
-    def once(source, target):
-        if calls:
-            raise KeyboardInterrupt
-        calls.append(target)
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", once)
-    with pytest.raises(KeyboardInterrupt):
-        save(store)
-    assert store.load(FIRST) is None
-    assert [p.suffix for p in tmp_path.iterdir()] == [".run"]
-
-
-def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(ResultsError, match="file"):
-        Store(file).require_writable()
-
-    def denied(**_):
-        raise PermissionError(13, "Permission denied")  # simulated: tests may run as root, whom no mode stops
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", denied)
-    with pytest.raises(ResultsError, match="Permission denied"):
-        Store(tmp_path).require_writable()
-    monkeypatch.setattr(tempfile, "NamedTemporaryFile", lambda *_, **__: denied())
-    with pytest.raises(ResultsError, match=r"Permission denied.*that you can write"):
-        save(Store(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -221,13 +150,11 @@ def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path,
 )
 def test_a_result_of_another_origin_is_refused_and_stays(tmp_path, parts, message):
     store = Store(tmp_path)
-    path = save(store)
-    before = path.read_bytes()
+    before = save(store).read_bytes()
     other = Identity(FIRST.slug, FIRST.parts | parts)
-    assert store.path(other) == path
     with pytest.raises(ResultsError, match=rf"{message}.*use another directory"):
         store.load(other)
-    assert path.read_bytes() == before
+    assert store.path(other).read_bytes() == before
 
 
 def test_what_is_not_known_here_is_not_compared(tmp_path):
@@ -236,13 +163,15 @@ def test_what_is_not_known_here_is_not_compared(tmp_path):
     assert store.load(Identity(FIRST.slug, FIRST.parts | {"data": None})).result == RESULT
 
 
-def test_remains_are_temporary_files_of_killed_runs(tmp_path):
-    store = Store(tmp_path)
-    save(store)
-    remains = tmp_path / ".setting.json.x1.tmp"
-    remains.write_text("{")
-    assert store.remains() == [remains]
-    assert len(store.all()) == 1
+def test_arrays_are_kept_in_half_precision_unless_they_are_too_large(tmp_path, monkeypatch):
+    store, arrays = Store(tmp_path), {"ICL own": np.linspace(-3, 3, 600, dtype=np.float32).reshape(20, 30)}
+    assert store.arrays(FIRST) == {}
+    save(store, arrays=arrays)
+    (kept,) = store.arrays(FIRST).values()
+    assert kept.dtype == np.float16 and kept == pytest.approx(arrays["ICL own"], rel=1e-3, abs=1e-3)
+    monkeypatch.setattr(module, "KEPT_MB", 0.001)
+    save(large := Store(tmp_path / "large"), arrays=arrays)
+    assert large.arrays(FIRST) == {} and large.load(FIRST).result == RESULT
 
 
 def test_published_results_are_those_of_the_package_or_those_that_are_given(tmp_path, monkeypatch):
@@ -253,3 +182,144 @@ def test_published_results_are_those_of_the_package_or_those_that_are_given(tmp_
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "none"))
     with pytest.raises(ResultsError, match=r"EXPLAINER_RESULTS = .*none"):
         published_directory()
+
+
+# Tables.
+
+
+def identity(n, **parts):
+    return Identity(f"setting-{n}", {SETTING: {"n": n, "name": "é" * n}, "protocol": 1} | parts)
+
+
+def tables(n):
+    row = {"mean": n / 4, "losses": [0.5] * n, "at": n if n == 2 else None, "note": ""}
+    queries = {"query": list(range(n)), "right": [True] * n, "value": [None, *[0.25] * (n - 1)], "logs": [[n, 0.5]] * n}
+    return {"settings": row, "queries": queries} if n else {"settings": row}
+
+
+def stored(directory, ns):
+    store = Store(directory)
+    for n in ns:
+        store.save(identity(n), tables(n), provenance={"threads": 1}, run={"seconds": float(n)})
+    return [store.load(identity(n)) for n in ns]
+
+
+def test_each_setting_has_its_rows_with_its_key(tmp_path):
+    found = frames(stored(tmp_path, (2, 0, 3)))
+    keys = [identity(n).key for n in (2, 0, 3)]
+    assert found.keys() == {"settings", "queries", "runs"}
+    rows = found["settings"].to_pylist()
+    assert [(row["setting"], row["n"], row["name"], row["mean"], row["at"]) for row in rows] == [
+        (keys[0], 2, "éé", 0.5, 2), (keys[1], 0, "", 0.0, None), (keys[2], 3, "ééé", 0.75, None)
+    ]  # fmt: skip
+    queries = found["queries"].to_pylist()
+    assert [row["setting"] for row in queries] == [keys[0]] * 2 + [keys[2]] * 3
+    assert [row["value"] for row in queries] == [None, 0.25, None, 0.25, 0.25]
+    assert queries[0]["logs"] == [2.0, 0.5] and queries[0]["right"] is True
+    (run, *_) = found["runs"].to_pylist()
+    assert json.loads(run["identity"]) == identity(2).parts
+    assert (run["slug"], run["threads"], run["seconds"]) == ("setting-2", 1, 2.0)
+
+
+def test_a_column_of_whole_and_other_numbers_has_floats_however_large(tmp_path):
+    """Of which no one takes the large whole number for exact; whole numbers alone stay whole."""
+    store = Store(tmp_path)
+    for n, value in enumerate([2**53 + 1, 0.5, None]):
+        store.save(identity(n), {"settings": {"mean": value, "seed": 2**53 + n}}, provenance={}, run={})
+    rows = frames([store.load(identity(n)) for n in range(3)])["settings"].to_pylist()
+    assert [row["mean"] for row in rows] == [2.0**53, 0.5, None]
+    assert [row["seed"] for row in rows] == [2**53, 2**53 + 1, 2**53 + 2]
+
+
+def test_rows_are_chosen_in_the_order_that_is_asked_for(tmp_path):
+    found = frames(stored(tmp_path, (1, 2, 3)))
+    chosen = of_settings(found, [identity(3).key, identity(1).key])
+    assert [row["n"] for row in chosen["settings"].to_pylist()] == [3, 1]
+    assert chosen["queries"]["query"].to_pylist() == [0, 1, 2, 0]
+    both = joined([chosen, of_settings(found, [identity(2).key])])
+    assert both["settings"]["n"].to_pylist() == [3, 1, 2]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.permutations(range(5)), st.integers(0, 5))
+def test_the_same_results_are_the_same_bytes_in_any_order_and_portions(tmp_path_factory, order, first):
+    place = tmp_path_factory.mktemp("published")
+    results = stored(place / "store", order)
+    for portion in (results[:first], results[first:]):
+        if portion:
+            Published(place / "tables").add([*portion, portion[0]], {})  # one that stands in two grids
+    whole = Published(place / "whole")
+    whole.add(stored(place / "store", range(5)), {})
+    assert len(whole.tables()["runs"]) == 5
+    for path in whole.directory.glob("*.parquet"):
+        assert path.read_bytes() == (place / "tables" / path.name).read_bytes()
+
+
+def test_a_result_computed_again_takes_the_place_of_the_old_one(tmp_path):
+    published = Published(tmp_path / "tables")
+    assert published.identities() == {}
+    published.add(stored(tmp_path / "store", (1, 2)), {})
+    assert published.identities() == {identity(n).key: identity(n).parts for n in (1, 2)}
+    store = Store(tmp_path / "again")
+    store.save(identity(1), {"settings": {"mean": 9.5}}, provenance={}, run={})
+    published.add([store.load(identity(1))], {})
+    assert [row["mean"] for row in published.tables()["settings"].to_pylist()] == [9.5, 0.5]
+    assert len(published.tables()["queries"]) == 2
+
+
+def test_damaged_tables_and_a_mixture_are_named(tmp_path):
+    one, two = Published(tmp_path / "one"), Published(tmp_path / "two")
+    one.add(stored(tmp_path / "store", (1, 2)), {})
+    two.add(stored(tmp_path / "store", (1, 3)), {})
+    (one.directory / "queries.parquet").write_bytes((two.directory / "queries.parquet").read_bytes())
+    with pytest.raises(ResultsError, match="different publications"):
+        Published(tmp_path / "one").tables()
+    path = two.directory / "settings.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ResultsError, match=r"settings\.parquet cannot be read"):
+        two.tables()
+
+
+class Killed(BaseException):
+    """What no `except` of the package stops."""
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the first publication", "a second one"])
+@pytest.mark.parametrize("steps", range(-1, 6))  # while it is written; the folder, its four tables, the empty folder
+def test_a_kill_at_any_step_leaves_the_old_tables_or_the_new_ones(tmp_path, monkeypatch, steps, first):
+    (old, new), grids = stored(tmp_path / "store", (1, 2)), {"grid": [{"setting": identity(1).key}]}
+    published, expected = Published(tmp_path / "tables"), Published(tmp_path / "expected")
+    for one in (published, expected) if not first else ():
+        one.add([old], grids)
+    expected.add([new], grids)
+    left = iter(range(steps))
+
+    def until_killed(of):
+        def step(*given, **how):
+            if next(left, None) is None:
+                raise Killed
+            return of(*given, **how)
+
+        return step
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        if steps < 0:
+            patch.setattr(pq, "ParquetWriter", until_killed(pq.ParquetWriter))
+        patch.setattr(os, "replace", until_killed(os.replace))
+        patch.setattr(Path, "rmdir", until_killed(Path.rmdir))
+        published.add([new], grids)
+    if not (first and steps < 1):
+        assert (identity(2).key in published.identities()) == (steps > 0)
+        assert published.tables().keys() == {"settings", "queries", "runs"}
+    published.add([new], grids)
+    found = {path.name: path.read_bytes() for path in published.directory.iterdir()}
+    assert found == {path.name: path.read_bytes() for path in expected.directory.iterdir()}
+    assert published.tables() == expected.tables()
+
+
+def test_a_data_set_library_reads_them_as_they_are(tmp_path):
+    published = Published(tmp_path / "tables")
+    published.add(stored(tmp_path / "store", (1, 2)), {})
+    file = str(published.directory / "queries.parquet")
+    rows = load_dataset("parquet", data_files=file, split="train", cache_dir=str(tmp_path / "cache"))
+    assert rows.num_rows == 3 and rows[0]["right"] is True

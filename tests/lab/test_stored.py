@@ -19,8 +19,7 @@ from explainer_lab.blocking import Blocking
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.comparison import Comparison
 from explainer_lab.language_models import LanguageModels
-from explainer_lab.publication import Published
-from explainer_lab.store import Store
+from explainer_lab.store import Published, Store
 
 GRIDS = grids(Comparison)
 OF_ONE_QUERY = ("sim_aou", "sim_aou_noise", "sim_aou_raw", "sim_am", "sim_am_zsl", "sim_am_delta", "kendall_tau_b")
@@ -226,7 +225,7 @@ def test_zsl_and_icl_of_the_shortest_texts_computed_again_give_what_is_stored(ch
 
 SIZES = {
     "explainer_lab.agreement": {"_N_MAPS": 4, "_N_FOREIGN_CONTEXTS": 3, "_SLOW": 0.1},
-    "explainer_lab.on_checkpoint": {"N_RANDOM": 5},
+    "explainer_lab.lessons": {"N_RANDOM": 5},
     "explainer_lab.shared_part": {"N_SELECTION": 16},
     "explainer_lab.new_rule": {"N_HEADS": 10},
     "explainer_lab.blocking": {"_BATCH": 4},

@@ -8,7 +8,7 @@ from published_grids import grids
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
 from explainer.results.published import results
-from explainer_lab import minimal_pairs, new_rule, on_checkpoint, recall, rival, shared_part, training
+from explainer_lab import lessons, minimal_pairs, new_rule, recall, rival, shared_part, training
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
@@ -44,7 +44,7 @@ def test_as_many_heads_are_chosen_as_today():
 def test_as_many_random_directions_are_drawn_as_today(grid):
     """What is stored is the share of them after which an answer is right."""
     queries = results(grid, "queries")
-    right = queries[queries["intervention"].str.contains("random")]["correct"].astype(float) * on_checkpoint.N_RANDOM
+    right = queries[queries["intervention"].str.contains("random")]["correct"].astype(float) * lessons.N_RANDOM
     np.testing.assert_allclose(right, right.round(), atol=1e-3)
 
 

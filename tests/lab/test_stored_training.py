@@ -13,8 +13,8 @@ from explainer.models.fast_weight_model import RULES
 from explainer.results.published import results
 from explainer_lab import corpora, in_context_llama, recall, trained_control, training
 from explainer_lab.language_models import LanguageModels
-from explainer_lab.publication import Published
 from explainer_lab.regression import Regression
+from explainer_lab.store import Published
 
 WEEKLY = pytest.mark.weekly
 SHARES = ["kept", "revised", "stale"]
@@ -95,7 +95,7 @@ def test_a_control_learns_in_context_again(cache):
 def test_a_language_model_begins_again_as_it_did(grid):
     """Up to the first point of its curve."""
     setting, experiment = first(grid), LanguageModels()
-    assert Published(published_directory() / experiment.name).has(experiment.identity(setting))
+    assert experiment.identity(setting).key in Published(published_directory() / experiment.name).identities()
     tokens, model = corpora.tokens(setting.corpus, setting.vocabulary), training._initial_model(setting)
     evaluate = training._Evaluation(setting, tokens, tokens.held_out)
     descent = training._Descent(setting, tokens.train, training._State(), evaluate)
@@ -110,7 +110,7 @@ def test_a_language_model_begins_again_as_it_did(grid):
 def test_a_model_of_lines_begins_again_as_it_did(grid):
     """The first losses."""
     run = first(grid)
-    assert Published(published_directory() / Regression.name).has(Regression().identity(run))
+    assert Regression().identity(run).key in Published(published_directory() / Regression.name).identities()
     again = in_context_gpt.train(run.plain, prepare=run.prepare, steps=40, progress=False).losses
     then, plain = (results(name, seed=run.seed)["losses"].iloc[0] for name in (grid, "lines-plain"))
     np.testing.assert_allclose(again, then[: len(again)], rtol=2e-3)
