@@ -84,16 +84,6 @@ def command(directory, data_dir, store, *more):
     return ["comparison", *pairs, "--seeds", "0", "1", "2", "--results", str(store.directory), *more]
 
 
-def test_each_checkpoint_is_loaded_once(directory, tmp_path, monkeypatch):
-    other = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
-    loaded, load = [], loading.load
-    monkeypatch.setattr(loading, "load", lambda name, **how: loaded.append(name) or load(name, **how))
-    names = [directory, other, directory, other]
-    tables = start([setting(name, seed=i // 2) for i, name in enumerate(names)], Store(tmp_path / "results"))
-    assert loaded == [directory, other]
-    assert tables["settings"]["checkpoint"].to_pylist() == names
-
-
 # --- what determines a result ----------------------------------------------------------------------------------
 
 
