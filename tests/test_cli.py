@@ -9,7 +9,6 @@ import subprocess
 import sys
 import warnings
 from dataclasses import fields
-from pathlib import Path
 from unittest.mock import Mock
 
 import pandas as pd
