@@ -192,7 +192,12 @@ def test_hosts_open_the_notebooks_of_a_release_which_nobody_edits(monkeypatch, t
     for name, editable in (("v1.0.0", False), ("main", True)):
         monkeypatch.setenv("EXPLAINER_BRANCH", name)
         config = SimpleNamespace(
-            html_static_path=[], templates_path=[], html_baseurl="", book_edition="", html_theme_options={}
+            html_static_path=[],
+            templates_path=[],
+            html_baseurl="",
+            html_title="",
+            book_edition="",
+            html_theme_options={},
         )
         sphinxext._configure(SimpleNamespace(srcdir=tmp_path), config)
         made = config.html_theme_options

@@ -159,11 +159,11 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
 def _configure(app: Sphinx, config: Any) -> None:
     config.html_static_path.append(str(_STATIC))
     config.templates_path.append(str(_STATIC.with_name("templates")))
-    config.html_baseurl = config.html_baseurl or site_address(Path(app.srcdir)) or ""
-    if config.html_baseurl and config.book_edition:
-        config.html_baseurl = f"{config.html_baseurl.rstrip('/')}/{edition_of(app).settings['address']}/"
-    config.ogp_site_url = config.html_baseurl
-    if config.html_baseurl:
+    site = config.html_baseurl or site_address(Path(app.srcdir)) or ""
+    config.html_baseurl = f"{site}{edition_of(app).settings['address']}/" if site and config.book_edition else site
+    config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
+    config.ogp_image = f"{site}_static/laboratory.png"
+    if site:
         config.sitemap_url_scheme, config.sitemap_excludes = "{link}", ["search.html", "genindex.html"]
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
