@@ -162,14 +162,6 @@ def test_exponential_formulas_are_the_means_over_drawn_covariances():
 TASK = randn(D, seed=2)
 
 
-def test_moments_of_a_linear_task():
-    moments = lt.label_moments(TASK, COVARIANCE)
-    b = COVARIANCE @ TASK
-    close(moments.a, TASK, tolerance=1e-9)
-    close(moments.Sigma, torch.outer(b, b) + (TASK @ b) * COVARIANCE, tolerance=1e-8)
-    assert moments.best_linear == pytest.approx(0, abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("name", "floor"),
     [("relu", 1 / 4), ("sign", 1 - 2 / math.pi), ("cubic", 6 / 9), ("square", 3.0)],
@@ -331,17 +323,6 @@ def test_steps_as_sgd_takes_them_have_its_schedule_and_its_clipping():
 
 
 # Training on drawn prompts
-
-
-@pytest.mark.slow
-def test_adam_reaches_the_product_and_not_the_matrices():
-    run = lt.train_on_tasks(COVARIANCE, N, torch.optim.Adam, rate=0.02, steps=1500, seed=0)
-    A = run.preconditioners[-1].double()
-    assert relative_distance(A, GAMMA_INVERSE) < 0.05
-    assert relative_distance(run.final.W_KQ, lt.closed_form(COVARIANCE, N).W_KQ) > 0.1
-    assert run.imbalance[-1].abs() > 0.1
-    risk = lt.population_risk(A, COVARIANCE, N).item()
-    assert risk == pytest.approx(lt.population_risk(GAMMA_INVERSE, COVARIANCE, N).item(), rel=0.005)
 
 
 def test_training_records_on_the_way():

@@ -121,23 +121,6 @@ def test_fine_tuning_takes_the_gradients_of_autograd(keys):
     close(tuned.W_V, W_V.detach())
 
 
-def first_order_error(compared):
-    """|P (h_FT - h_ICL)| / |P (h_ICL - h_ZSL)|, P at a right angle to h_ZSL, in which the keys change lengths."""
-    z = unit(compared.zsl)
-    icl, ft = (h - z * (z * h).sum(-1, keepdim=True) for h in (compared.icl, compared.ft))
-    return ((ft - icl).norm() / icl.norm()).item()
-
-
-@given(seeds, st.integers(2, 6), st.integers(2, 6), st.integers(2, 6))
-@few
-def test_fine_tuning_tends_to_the_step_of_icl_and_its_error_is_linear_in_the_rate(seed, N, d, d_out):
-    W_0, lesson, X = drawn(seed, N, 3, d, d_out)
-    heads = pc.gradient_step_heads(W_0)
-    errors = [first_order_error(pc._compare(heads, lesson, lesson, X, rate=rate, lr=rate / 2)) for rate in (2e-5, 1e-5)]
-    assert errors[1] < 1e-2
-    assert errors[0] / errors[1] == pytest.approx(2, rel=0.05)
-
-
 # Part 4. The ceiling of the cosine of the updates.
 
 

@@ -93,14 +93,6 @@ def test_noise_has_its_standard_deviation_and_reaches_the_query():
     assert noise[:, -1].std().item() == pytest.approx(0.5, rel=0.06)
 
 
-def test_random_covariances_are_diagonal_exponential():
-    covariances = random_covariances(20000, 3, seeded())
-    eigenvalues = covariances.diagonal(dim1=1, dim2=2)
-    close(covariances, eigenvalues.diag_embed())
-    for power, moment in [(1, 1.0), (2, 2.0), (3, 6.0)]:
-        assert (eigenvalues**power).mean().item() == pytest.approx(moment, rel=0.1)
-
-
 # Shifts
 
 
@@ -146,30 +138,6 @@ def test_ridge_minimises_its_objective():
     residuals = torch.einsum("bnd,bd->bn", prompts.X, w) - prompts.y
     (gradient,) = torch.autograd.grad((residuals**2).sum() + penalty * (w**2).sum(), w)
     close(gradient, torch.zeros_like(gradient), tolerance=1e-10)
-
-
-def test_gradient_steps_are_torch_sgd():
-    prompts, rates = draw(noise=0.2), [0.1, 0.3, 0.05]
-    w = torch.zeros(6, D, dtype=torch.float64, requires_grad=True)
-    for rate in rates:
-        residuals = torch.einsum("bnd,bd->bn", prompts.X, w) - prompts.y
-        (gradient,) = torch.autograd.grad((residuals**2).sum() / (2 * N), w)
-        w = (w - rate * gradient).detach().requires_grad_()
-    close(gradient_steps(prompts, rates), (prompts.x_q * w.detach()).sum(1))
-
-
-def test_gradient_plus_plus_by_loops():
-    prompts, rates, dampings = draw(3), [0.2, 0.3, 0.1], [0.05, 0.1, 0.2]
-    for b in range(3):
-        rows = [x.clone() for x in prompts.inputs[b]]
-        residuals = [*prompts.y[b].tolist(), 0.0]
-        for rate, damping in zip(rates, dampings, strict=True):
-            before, r = [x.clone() for x in rows], list(residuals)
-            for j in range(N + 1):
-                similarities = [(before[i] @ before[j]).item() for i in range(N)]
-                residuals[j] -= rate * sum(s * r[i] for i, s in enumerate(similarities)) / N
-                rows[j] = before[j] - damping * sum(s * before[i] for i, s in enumerate(similarities)) / N
-        assert gradient_plus_plus(prompts, rates, dampings)[b].item() == pytest.approx(-residuals[-1])
 
 
 def test_heavy_ball_is_torch_sgd_with_momentum():

