@@ -8,7 +8,7 @@ from conftest import ROOT
 from small_book import code_cell, notebook_of
 
 from bookbuilder import directives, pages
-from explainer.figures.base import badge
+from explainer.figures.texts import badge
 
 TOC = """\
 format: jb-book

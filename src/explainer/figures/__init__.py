@@ -1,22 +1,12 @@
 """Figures of the book: they take results, never models, and carry caption, alternative text and origin."""
 
-from explainer.figures.base import (
-    CAPTION_MIME,
-    PLOTLY_MIME,
-    STATIC_MIME,
-    Captioned,
-    Drawing,
-    Table,
-)
 from explainer.figures.forms import curve_panels, curves, dot_panels, dot_plot, matrices
-from explainer.figures.texts import Texts, predict
+from explainer.figures.texts import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME, Table, Texts, predict
 
 __all__ = [
     "CAPTION_MIME",
     "PLOTLY_MIME",
     "STATIC_MIME",
-    "Captioned",
-    "Drawing",
     "Table",
     "Texts",
     "curve_panels",

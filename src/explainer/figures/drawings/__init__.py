@@ -2,10 +2,9 @@
 
 from importlib import resources
 
-from explainer.figures.base import Drawing
 from explainer.figures.texts import Texts
 
 
-def drawing(name: str) -> Drawing:
+def drawing(name: str):
     """The diagram `name.svg` of this folder, with its caption and its text alternative."""
     return Texts("drawings").drawing(name, (resources.files(__name__) / f"{name}.svg").read_text("utf-8"))
