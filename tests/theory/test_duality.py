@@ -149,12 +149,6 @@ def test_frozen_errors_are_right_for_one_step_and_wrong_for_more(loss):
     assert 0.01 < error(2) < error(5) < error(20)
 
 
-@pytest.mark.parametrize("name", ["gradient_descent", "heavy_ball", "weight_decay"])
-def test_the_judge_is_the_same_training(name):
-    judged = duality.train_with_torch(W_0, INPUTS, TARGETS["squared"], torch.optim.SGD, 12, lr=LR, **SETTINGS[name])
-    close(judged, train(name, "squared", BATCHES["full"]).W)
-
-
 def test_gradient_descent_diverges_beyond_the_largest_stable_rate_only():
     data = W_0, INPUTS, torch.zeros_like(TARGETS["squared"])
 

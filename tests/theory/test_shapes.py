@@ -26,7 +26,6 @@ A, ONE = torch.zeros(5, 3), torch.zeros(5, 1)
 SILENT = {
     "squared_error_gradient": lambda: duality.squared_error_gradient(A, ONE),
     "train_linear_layer": lambda: duality.train_linear_layer(torch.ones(3, 3), A, ONE, duality.GradientDescent(1), []),
-    "same": lambda: duality.same(A, ONE),
     "relative_error": lambda: duality.relative_error(A, ONE),
     "split_attention": lambda: duality.split_attention(A, A, A, 2),
     "rec2ftp": lambda: metrics.rec2ftp(*(flags > 0 for flags in (A[:, 0], A[:, 0], ONE[0]))),
