@@ -243,16 +243,6 @@ def test_page_reads_without_javascript(visit):
     assert "gradient" in seen.page.inner_text("main")
 
 
-def test_theme_switch_redraws_figures(visit):
-    """Switching from light to dark changes the figures' text colour."""
-    seen = visit("book/chapters/learning_in_context.html")
-    seen.scroll()
-    colour = "() => getComputedStyle(document.querySelector('.xp-plotly .xtick text')).fill"
-    light = seen.page.evaluate(colour)
-    seen.page.evaluate("document.documentElement.dataset.theme = 'dark'")
-    seen.page.wait_for_function(f"(light) => ({colour})() !== light", arg=light)
-
-
 def test_keys_values_and_queries_have_their_colours_in_formulas(visit):
     seen = visit("book/chapters/attention_as_weight_update.html")
     seen.page.wait_for_function("() => document.querySelector('mjx-container .xp-key')")

@@ -214,12 +214,3 @@ def test_icons_in_use_are_found(tmp_path):
     names, points = vendored.used_icons(tmp_path)
     assert points == {0xF015, 0xF107}
     assert "fa-bug" not in names
-
-
-def test_the_search_index_is_loaded_by_the_search_page_only(tmp_path):
-    script = '<script src="../_static/searchtools.js?v=1"></script>\n  <script src="../searchindex.js"></script>'
-    for name in ("search.html", "page.html"):
-        (tmp_path / name).write_text(f"<head>{script}<script src='other.js'></script></head>")
-    vendored.drop_inline_search(tmp_path)
-    assert script in (tmp_path / "search.html").read_text()
-    assert (tmp_path / "page.html").read_text() == "<head><script src='other.js'></script></head>"
