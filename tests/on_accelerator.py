@@ -18,7 +18,7 @@ import tiny_models  # noqa: E402
 
 from explainer.compare import comparison  # noqa: E402
 from explainer.data import tasks  # noqa: E402
-from explainer.models import batched_finetuning, finetuning, interventions, loading, scoring  # noqa: E402
+from explainer.models import finetuning, interventions, loading, scoring  # noqa: E402
 from explainer_lab.agreement import Agreement  # noqa: E402
 from explainer_lab.new_rule import NewRule  # noqa: E402
 
@@ -31,7 +31,7 @@ def numbers(checkpoint):
     shown, asked = tasks.demonstrations(data, 3, 0), tasks.queries(data, 3, 0)
     prompts, ids = [data.task.prompt(one) for one in asked], scoring.context_ids(checkpoint, data.task, shown)[0]
     prefix, sequences = scoring.encode(checkpoint, ids), finetuning.training_ids(checkpoint, data.task, shown)
-    runs = [batched_finetuning.Run(sequences, LR), batched_finetuning.Run(sequences[::-1], LR)]
+    runs = [finetuning.Run(sequences, LR), finetuning.Run(sequences[::-1], LR)]
     setting = comparison.ComparisonSetting(checkpoint.name, "capitals", seed=0, k=3, lr=LR, n_queries=3)
     columns = comparison.run_comparison(comparison.prepare(checkpoint, data, setting), setting)["queries"]
     after, without = (
@@ -46,8 +46,8 @@ def numbers(checkpoint):
         "exact": scoring.exact_match(checkpoint, prefix, prompts, [one.answer for one in asked]).tolist(),
         "records": tiny_models.record(checkpoint, prefix, prompts).context_scores.tolist(),
         "setting": {name: [float(x) for x in each] for name, each in columns.items() if name.startswith("sim_")},
-        "lockstep": [states[3].loss_after for states in batched_finetuning.fine_tune(checkpoint, runs, [3])],
-        "layer-causal": finetuning.fine_tune_layer_causal(checkpoint, sequences, LR).losses,
+        "lockstep": [states[3].loss_after for states in finetuning.fine_tune_runs(checkpoint, runs, [3])],
+        "layer-causal": finetuning.fine_tune(checkpoint, sequences, LR, layer_causal=True).losses,
         "patched": patched.logits.cpu().tolist(),
     }
 

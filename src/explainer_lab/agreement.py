@@ -20,7 +20,7 @@ from explainer.compare.comparison import ComparisonSetting, Observed, require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import batched_finetuning, finetuning, recording, scoring
+from explainer.models import finetuning, recording, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
@@ -228,9 +228,9 @@ def _random_changes(
 ) -> Iterator[tuple[int, int, Observed]]:
     """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
     for i in range(setting.n_directions):
-        drawn = finetuning.random_update(state, 1000 * setting.seed + i)
+        drawn = state.randomised(1000 * setting.seed + i)
         for sign in (1, -1):
-            with finetuning.scale_update(drawn, sign).applied() as moved:
+            with drawn.scaled(sign).applied() as moved:
                 yield i, sign, queries.observed(moved, scoring.encode(moved, ""))
 
 
@@ -394,15 +394,15 @@ def _train_together(
     for k, group in groupby(sorted(wanted, key=length), length):
         keys = list(group)
         runs = [_run(checkpoint, setting, given[name], lr) for name, lr in keys]
-        states = batched_finetuning.fine_tune(checkpoint, runs, [k * n for n in setting.stages], progress=progress)
+        states = finetuning.fine_tune_runs(checkpoint, runs, [k * n for n in setting.stages], progress=progress)
         of_epochs = ({n: each[k * n] for n in setting.stages} for each in states)
         trained |= dict(zip(keys, of_epochs, strict=True))
     return {key: trained[key] for key in wanted}
 
 
-def _run(checkpoint: Checkpoint, setting: AgreementSetting, lesson: _Lesson, lr: float) -> batched_finetuning.Run:
+def _run(checkpoint: Checkpoint, setting: AgreementSetting, lesson: _Lesson, lr: float) -> finetuning.Run:
     answers = finetuning.answer_lengths(checkpoint, *lesson) if setting.loss == "answers" else None
-    return batched_finetuning.Run(setting.sequences(checkpoint, *lesson), lr, answers)
+    return finetuning.Run(setting.sequences(checkpoint, *lesson), lr, answers)
 
 
 def _directions(zsl: Observed, found: Sequence[_Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:

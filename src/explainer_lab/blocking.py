@@ -8,6 +8,7 @@ Source: Kamin (1969); Rescorla & Wagner (1972).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from explainer.compare.controls import made_up_word
 from explainer.data.files import Tables
 from explainer.data.tasks import Example
 from explainer.errors import DivergenceError
-from explainer.models import all_weights, batched_finetuning, finetuning, scoring
+from explainer.models import finetuning, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer_lab import lessons, on_checkpoint
@@ -116,10 +117,9 @@ def _trained(
     """The model after so many epochs over the first lines, and then as many over those after them."""
     sequences = [each for part in parts for each in setting.sequences(checkpoint, TASK, part)]
     answers = finetuning.answer_lengths(checkpoint, TASK, [example for part in parts for example in part])
-    run = batched_finetuning.Run(sequences, setting.lr, answers)
-    for n, tuned in all_weights.fine_tune(checkpoint, run, _BATCH, progress=progress):
-        if n * _BATCH == len(sequences):
-            yield tuned
+    run = finetuning.Run(sequences, setting.lr, answers)
+    with closing(finetuning.fine_tune_every_weight(checkpoint, run, _BATCH, progress=progress)) as steps:
+        yield from (checkpoint for n in steps if n * _BATCH == len(sequences))
 
 
 def _answered(checkpoint: Checkpoint, prefix: Prefix, queries: Sequence[Example]) -> dict[str, float]:

@@ -17,7 +17,7 @@ from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
-from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.models import finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import projections
@@ -251,7 +251,7 @@ def _effects(
         for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
             effects[kind].append(_effect(shared, step))
             if kind == "own":
-                effects["random"].append(_effect(shared, finetuning.random_update(step, seed)))
+                effects["random"].append(_effect(shared, step.randomised(seed)))
     stacked = {kind: torch.stack(each, 1) for kind, each in effects.items()}
     return stacked | {"equal": stacked["own"].sum(1, keepdim=True)}
 
@@ -270,8 +270,8 @@ def _demonstrations(shared: _Shared) -> dict[str, tuple[Task, list[Example]]]:
 def _single_steps(shared: _Shared, task: Task, examples: Sequence[Example]) -> list[FineTuned]:
     """One step at the small rate on each example by itself."""
     sequences = finetuning.training_ids(shared.checkpoint, task, examples)
-    runs = [batched_finetuning.Run([sequence], shared.setting.rate) for sequence in sequences]
-    return [after[1] for after in batched_finetuning.fine_tune(shared.checkpoint, runs, after=[1])]
+    runs = [finetuning.Run([sequence], shared.setting.rate) for sequence in sequences]
+    return [after[1] for after in finetuning.fine_tune_runs(shared.checkpoint, runs, after=[1])]
 
 
 def _effect(shared: _Shared, step: FineTuned) -> Float[Tensor, "n layers d"]:

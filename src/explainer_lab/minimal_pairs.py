@@ -19,7 +19,7 @@ from explainer.compare.comparison import require
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
-from explainer.models import batched_finetuning, interventions, scoring
+from explainer.models import finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, projections
@@ -242,8 +242,8 @@ def _train(pair: _Pair, progress: bool) -> dict[Lesson, dict[int, FineTuned]]:
     setting, k = pair.setting, pair.setting.k
     tasks = [pair.data[pair.name(lesson.task)].task for lesson in LESSONS]
     lessons = zip(tasks, map(pair.examples, LESSONS), strict=True)
-    runs = [batched_finetuning.Run(setting.sequences(pair.checkpoint, *lesson), setting.lr) for lesson in lessons]
-    after = batched_finetuning.fine_tune(pair.checkpoint, runs, [k * n for n in setting.stages], progress=progress)
+    runs = [finetuning.Run(setting.sequences(pair.checkpoint, *lesson), setting.lr) for lesson in lessons]
+    after = finetuning.fine_tune_runs(pair.checkpoint, runs, [k * n for n in setting.stages], progress=progress)
     return {lesson: {n: states[k * n] for n in setting.stages} for lesson, states in zip(LESSONS, after, strict=True)}
 
 

@@ -10,6 +10,7 @@ before the runs, are in published/PLANS.md.
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -25,7 +26,7 @@ from explainer.compare.cued_words import CUES, Word
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import DivergenceError, TaskError
-from explainer.models import all_weights, batched_finetuning, circuits, finetuning, interventions, recording, scoring
+from explainer.models import circuits, finetuning, interventions, recording, scoring
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
@@ -187,7 +188,7 @@ def label_votes(
     checkpoint: Checkpoint, examples: Sequence[Example], prompts: Sequence[str]
 ) -> Float[Tensor, "n layers heads labels"]:
     """Attention of every head, from where each query is decided, to the answers that are a label, summed over them."""
-    shown = circuits.token_spans(checkpoint, TASK, examples)
+    shown = circuits.TokenSpans.of(checkpoint, TASK, examples)
     answers = scoring.continuation_ids(checkpoint, list(map(TASK.prompt, examples)), [f" {e.answer}" for e in examples])
     of_label = torch.zeros(len(shown.ids), len(LABELS))
     for example, start, ids in zip(examples, shown.answers, answers, strict=True):
@@ -307,17 +308,18 @@ def _trained(rules: Rules, lost: list[str], progress: bool) -> Iterator[tuple[Le
     for lesson in setting.given:
         shown = TASK, rules.demonstrations(lesson)
         asked = None if setting.training == "text" else finetuning.answer_lengths(checkpoint, *shown)
-        runs[lesson] = batched_finetuning.Run(setting.sequences(checkpoint, *shown), setting.lr, asked)
+        runs[lesson] = finetuning.Run(setting.sequences(checkpoint, *shown), setting.lr, asked)
     steps = {n * setting.k // setting.batch: n for n in setting.stages}
     if setting.training == "all weights":
         for lesson, run in runs.items():
             try:
-                states = all_weights.fine_tune(checkpoint, run, setting.batch, progress=progress)
-                yield from ((lesson, steps[n], tuned) for n, tuned in states if n in steps)
+                taken = finetuning.fine_tune_every_weight(checkpoint, run, setting.batch, progress=progress)
+                with closing(taken):
+                    yield from ((lesson, steps[n], checkpoint) for n in taken if n in steps)
             except DivergenceError as error:
                 lost.append(f"{lesson.task}{lesson.words}: {error}")
         return
-    after = batched_finetuning.fine_tune(checkpoint, list(runs.values()), list(steps), progress=progress)
+    after = finetuning.fine_tune_runs(checkpoint, list(runs.values()), list(steps), progress=progress)
     for lesson, states in zip(runs, after, strict=True):
         for step, n in steps.items():
             if states[step].diverged_at is None:

@@ -19,7 +19,7 @@ from explainer.compare.comparison import in_split, require
 from explainer.data import tasks
 from explainer.data.files import PUBLISHED
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import batched_finetuning, finetuning, loading, memory, precision
+from explainer.models import finetuning, loading, memory, precision
 from explainer.models.loading import Checkpoint
 from explainer.results import durations, published
 from explainer_lab.experiment import Experiment, Setting
@@ -84,9 +84,7 @@ class FineTuningSetting(CheckpointSetting):
 
     def sequences(self, checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[Sequence[int]]:
         """What a training on demonstrations passes, in all its epochs."""
-        return batched_finetuning.repeat_epochs(
-            finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed
-        )
+        return finetuning.repeat_epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
 
 
 class OfCheckpoint(Setting, Protocol):

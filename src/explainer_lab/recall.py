@@ -3,20 +3,24 @@
 The plan, as it was fixed before the runs, is in published/PLANS.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
+from torch.nn.functional import cross_entropy
+from tqdm import tqdm
 
 from explainer.data import associative_recall
 from explainer.data.associative_recall import Sequences
-from explainer.models import fast_weight_model
 from explainer.models.fast_weight_model import GATES, FastWeightModel, FastWeightSetting
+from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer_lab.experiment import Computed, Experiment
 
 RATES = (5e-3, 1.5e-2, 4.5e-2)  # learning rates to choose from
+_BETAS = (0.9, 0.98)  # of AdamW
+_SNAPSHOTS = 10  # how often a model is looked at during its training
 CHOSEN: Mapping[str, float] = {
     "linear": 0.015,
     "delta": 0.045,
@@ -65,7 +69,7 @@ class Recall(Experiment[FastWeightSetting]):
         """Train the model, and test it along the way."""
         asked = {n: associative_recall.test_sequences(n) for n in associative_recall.N_KEYS}
         curve, losses, parameters = [], [], 0
-        for step, model, since in fast_weight_model.train(setting, associative_recall.N_KEYS, progress=progress):
+        for step, model, since in train(setting, progress=progress):
             parameters = sum(each.numel() for each in model.parameters())
             curve += [{"step": step} | _outcomes(model, sequences) for sequences in asked.values()]
             losses += [sum(since) / len(since)] if since else []
@@ -74,6 +78,38 @@ class Recall(Experiment[FastWeightSetting]):
         settings = {"parameters": parameters, "losses": losses, "accuracy": right}
         columns = {name: [row[name] for row in curve] for name in curve[0] if name != "right"}
         return Computed({"settings": settings, "curve": columns}, {})
+
+
+class Snapshot(NamedTuple):
+    """A model after so many steps, and the losses of the steps since the last snapshot."""
+
+    step: int
+    model: FastWeightModel
+    losses: list[float]
+
+
+def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[Snapshot]:
+    """Train on fresh sequences, of N_KEYS[0] keys in the first step, N_KEYS[1] in the second, and so on in turns.
+
+    AdamW on the mean over queries of -log p(answer); the rate rises over 5 % of the steps and falls to 0 along half a
+    cosine. Yields before the first step and ten times after it; it is one model, which changes when the next is asked
+    for. Repeated on the same machine with as many threads, the weights are the same to the bit. Raises DivergenceError
+    when the loss is no longer finite.
+    """
+    model, n_keys = FastWeightModel(setting), associative_recall.N_KEYS
+    optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)
+    generator = Generator().manual_seed(setting.seed)
+    yield Snapshot(0, model, [])
+    losses: list[float] = []
+    looked_at = {round(setting.steps * i / _SNAPSHOTS) for i in range(1, _SNAPSHOTS + 1)}
+    for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
+        sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
+        loss = cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
+        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
+        losses.append(clipped_step(model.parameters(), optimiser, loss, lr, step))
+        if step + 1 in looked_at:
+            yield Snapshot(step + 1, model, losses)
+            losses = []
 
 
 @torch.inference_mode()

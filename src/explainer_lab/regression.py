@@ -17,6 +17,7 @@ from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
 from explainer.theory import regression
 from explainer_lab.experiment import Computed, Experiment
+from explainer_lab.small_models import train_gpt
 from explainer_lab.training import NO_AVERAGE
 
 
@@ -29,10 +30,6 @@ class RegressionSetting(gpt.InContextGPTSetting):
 
     def __post_init__(self):
         """Refuse an eta without an average and an average without an eta."""
-        try:
-            super().__post_init__()
-        except ValueError as error:
-            raise ExperimentError(str(error)) from error
         if (self.average == NO_AVERAGE) != (self.eta == 0):
             raise ExperimentError(
                 f"eta = {self.eta} does not go with average = {self.average!r}: plain attention is eta = 0 with "
@@ -79,7 +76,7 @@ class Regression(Experiment[RegressionSetting]):
 
     def compute(self, setting: RegressionSetting, *, progress: bool) -> Computed:
         """Train the model and test it."""
-        trained = gpt.train(setting.plain, prepare=setting.prepare, progress=progress)
+        trained = train_gpt(setting.plain, prepare=setting.prepare, progress=progress)
         tables = _tables(trained.model)
         settings = tables["settings"] | {"losses": trained.losses}
         return Computed(tables | {"settings": settings}, {}, {"cpu_seconds": trained.seconds})

@@ -15,7 +15,7 @@ from explainer.compare.comparison import require
 from explainer.compare.controls import made_up_word
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task
-from explainer.models import batched_finetuning, finetuning, scoring
+from explainer.models import finetuning, scoring
 from explainer.models.loading import Checkpoint
 from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
@@ -99,7 +99,7 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
         lines = lesson(pairs, name, setting.seed)
         add("icl", name, answer_log_probs(checkpoint, lines, pairs))
         once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
-        repeated = batched_finetuning.repeat_epochs(once, setting.epochs, setting.seed)
+        repeated = finetuning.repeat_epochs(once, setting.epochs, setting.seed)
         finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
         if finetuned.diverged_at is not None:
             notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")

@@ -24,7 +24,7 @@ from explainer.compare.comparison import ComparisonSetting, Observed, require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.models import finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, projections
@@ -206,8 +206,8 @@ def _train(
     flat = list(chain.from_iterable(sequences))
     ends: list[FineTuned | None] = [None] * len(flat)
     if setting.as_long or not setting.layer_causal_lr:
-        runs, last = [batched_finetuning.Run(each, setting.lr) for each in flat], len(flat[0])
-        ends = [states[last] for states in batched_finetuning.fine_tune(checkpoint, runs, [last], progress=progress)]
+        runs, last = [finetuning.Run(each, setting.lr) for each in flat], len(flat[0])
+        ends = [states[last] for states in finetuning.fine_tune_runs(checkpoint, runs, [last], progress=progress)]
     if setting.layer_causal_lr:
         ends = [_layer_causal(checkpoint, *each, setting, progress) for each in zip(flat, ends, strict=True)]
     per_task = len(setting.trainings)
@@ -238,10 +238,11 @@ def _layer_causal(
     progress: bool,
 ) -> FineTuned:
     """Layer-causal descent, with an update as long as that of descent where there is one."""
-    found = finetuning.fine_tune_layer_causal(checkpoint, sequences, setting.layer_causal_lr, progress=progress)
+    lr = setting.layer_causal_lr
+    found = finetuning.fine_tune(checkpoint, sequences, lr, layer_causal=True, progress=progress)
     if found.diverged_at is not None or descent is None:
         return found
-    return descent if descent.diverged_at is not None else finetuning.scale_update(found, descent.norm / found.norm)
+    return descent if descent.diverged_at is not None else found.scaled(descent.norm / found.norm)
 
 
 def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[dict[str, Any]]]:

@@ -288,11 +288,16 @@ def test_layer_causal_sums_the_losses_of_all_layers(directory, checkpoint, resul
     assert layer_causal["settings"]["losses"][0] > 2 * result["settings"]["losses"][0]
 
 
-@pytest.mark.parametrize("lost", ["fine_tune", "fine_tune_layer_causal"])
+@pytest.mark.parametrize("lost", [False, True])
 def test_layer_causal_descent_is_not_scaled_to_what_diverged(checkpoint, monkeypatch, lost):
-    diverged = replace(getattr(finetuning, lost)(checkpoint, [[3, 5, 7, 9]], 1e-2), diverged_at=1)
-    monkeypatch.setattr(finetuning, lost, lambda *_, **__: diverged)
-    found = finetuning.fine_tune_layer_causal(checkpoint, [[3, 5, 7, 9]], 1e-2)
+    fine_tune = finetuning.fine_tune
+
+    def diverging(*given, layer_causal=False):
+        found = fine_tune(*given, layer_causal=layer_causal)
+        return replace(found, diverged_at=1) if layer_causal == lost else found
+
+    monkeypatch.setattr(finetuning, "fine_tune", diverging)
+    found = fine_tune(checkpoint, [[3, 5, 7, 9]], 1e-2, layer_causal=True)
     assert controls._layer_causal(checkpoint, [[3, 5, 7, 9]], 1e-2).norm == found.norm
 
 

@@ -12,7 +12,7 @@ from toy_study import column
 from explainer.compare import comparison, controls
 from explainer.data import tasks
 from explainer.data.files import published_directory, rounded
-from explainer.models import batched_finetuning, finetuning, loading, scoring
+from explainer.models import finetuning, loading, scoring
 from explainer.results import published
 from explainer.theory import metrics
 from explainer_lab import agreement
@@ -40,7 +40,7 @@ def below(checkpoint, bench):
     data = tasks.load("capitals")
     _, examples = controls.own(data, K, 0)
     prompts = [data.task.prompt(query) for query in comparison.draw_queries(data, bench.comparison)]
-    sequences = batched_finetuning.repeat_epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
+    sequences = finetuning.repeat_epochs(finetuning.training_ids(checkpoint, data.task, examples), EPOCHS, 0)
 
     def outputs(ids=""):
         return tiny_models.record(checkpoint, scoring.encode(checkpoint, ids), prompts).outputs
@@ -139,7 +139,7 @@ def test_a_direction_and_its_opposite_are_both_there(tables):
 
 def test_a_direction_is_a_random_update_as_long_as_that_of_training(below, tables):
     outputs, context, finetuned = below
-    with finetuning.scale_update(finetuning.random_update(finetuned, 1), -1).applied():
+    with finetuned.randomised(1).scaled(-1).applied():
         moved = outputs()
     expected = metrics.sim_aou(outputs(), outputs(context), moved).mean().item()
     stored = column(tables["directions"], "sim_aou", direction=1, sign=-1, a="ICL own")
@@ -219,7 +219,7 @@ def test_layer_causal_descent_is_as_long_as_descent(checkpoint):
     data = tasks.load("capitals")
     sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
     descent, found = finetuning.fine_tune(checkpoint, sequences, LR), controls._layer_causal(checkpoint, sequences, LR)
-    plain = finetuning.fine_tune_layer_causal(checkpoint, sequences, LR)
+    plain = finetuning.fine_tune(checkpoint, sequences, LR, layer_causal=True)
     assert found.norm == pytest.approx(descent.norm, rel=1e-5) and plain.norm != pytest.approx(descent.norm, rel=1e-2)
     assert found.losses == plain.losses
 

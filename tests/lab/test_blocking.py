@@ -96,9 +96,9 @@ def test_the_first_part_is_trained_on_before_the_second(directory, checkpoint, m
     def keep(checkpoint, run, batch, *, progress):
         seen.append(run)
         assert batch == len(LABELS), "a step is a line of each label"
-        return iter(())
+        return (n for n in ())
 
-    monkeypatch.setattr(blocking.all_weights, "fine_tune", keep)
+    monkeypatch.setattr(blocking.finetuning, "fine_tune_every_weight", keep)
     its = setting(directory)
     lines = Lines(its)
     one, two = lines.draw("X", 4), lines.draw("XY", 4)

@@ -13,7 +13,7 @@ from explainer.compare import comparison
 from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.data.tasks import TaskData
-from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.models import finetuning, interventions, scoring
 from explainer.theory import projections, weight_patches
 from explainer_lab import causal_tests
 from explainer_lab.causal_tests import INTERVENTIONS, CausalTests, run_causal_tests
@@ -119,7 +119,7 @@ def test_the_patch_of_another_query_is_that_of_the_next_one(result, asked):
 @pytest.fixture(scope="module")
 def finetuned(checkpoint, directory):
     sequences = finetuning.training_ids(checkpoint, OWN.task, tasks.demonstrations(OWN, K, 0))
-    return finetuning.fine_tune(checkpoint, batched_finetuning.repeat_epochs(sequences, 2, seed=0), case(directory).lr)
+    return finetuning.fine_tune(checkpoint, finetuning.repeat_epochs(sequences, 2, seed=0), case(directory).lr)
 
 
 def test_ft_takes_its_epochs_as_the_comparison_does(result, finetuned):

@@ -96,7 +96,7 @@ def test_too_many_words_of_a_category_are_refused():
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
     """Summed once more, from the attention weights that the model itself returns."""
     examples = rules.demonstrations(LESSONS[0])
-    shown = circuits.token_spans(checkpoint, new_rule.TASK, examples)
+    shown = circuits.TokenSpans.of(checkpoint, new_rule.TASK, examples)
     found = new_rule.label_votes(checkpoint, examples, rules.prompts)
     for i in (0, N - 1):
         stem = scoring.answer_prefixes(checkpoint, rules.prompts, LABELS)[i]

@@ -84,3 +84,21 @@ def test_a_rule_comes_with_its_chosen_rate():
 
 def test_rules_with_momentum_are_compared_with_those_without():
     assert {*recall_results._PAIRS, *recall_results._PAIRS.values()} <= set(RULES)
+
+
+def trained(rule="delta-momentum"):
+    return list(recall.train(replace(TINY, steps=20, rule=rule), progress=False))
+
+
+def test_training_is_looked_at_ten_times_and_repeats_to_the_bit(few):
+    steps, losses = zip(*((snapshot.step, snapshot.losses) for snapshot in trained("delta")), strict=True)
+    assert steps == tuple(range(0, 21, 2)) and [len(each) for each in losses] == [0] + [2] * 10
+    a, b = (trained()[-1].model.state_dict() for _ in range(2))
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_what_a_rule_does_not_use_stays_as_it_was_drawn(few):
+    first, last = FastWeightModel(TINY).state_dict(), trained("delta")[-1].model.state_dict()
+    for name in ("memory.log_sharpness", "memory.log_slope"):
+        assert torch.equal(first[name], last[name])
+    assert not torch.equal(first["memory.keys.weight"], last["memory.keys.weight"])

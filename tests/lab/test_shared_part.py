@@ -10,7 +10,7 @@ from toy_study import ALIKE, column, rows, with_labels
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
-from explainer.models import batched_finetuning, finetuning, interventions, scoring
+from explainer.models import finetuning, interventions, scoring
 from explainer.theory import metrics
 from explainer_lab import shared_part
 from explainer_lab.lessons import PairedPasses
@@ -53,7 +53,7 @@ def trained(checkpoint, task):
     found = {}
     for name in (*CONTEXTS, "capitals"):
         once = finetuning.training_ids(checkpoint, *task.lesson(name))
-        found[name] = finetuning.fine_tune(checkpoint, batched_finetuning.repeat_epochs(once, 2, 0), 0.05)
+        found[name] = finetuning.fine_tune(checkpoint, finetuning.repeat_epochs(once, 2, 0), 0.05)
     return found
 
 
@@ -249,7 +249,7 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     ((state, *_),) = (list(one.values()) for one in shared_part._train(checkpoint, of_tasks, its, progress=False))
     sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
     descent = finetuning.fine_tune(checkpoint, sequences, its.lr)
-    alone = finetuning.fine_tune_layer_causal(checkpoint, sequences, 1e-3)
+    alone = finetuning.fine_tune(checkpoint, sequences, 1e-3, layer_causal=True)
     assert state.norm == pytest.approx(descent.norm, rel=1e-4)
     factor = descent.norm / alone.norm
     torch.testing.assert_close(
@@ -268,7 +268,8 @@ def test_to_choose_a_rate_layer_causal_descent_has_its_own_length_and_nothing_is
     its = draw(directory, tasks="plurals", layer_causal_lr=1e-3, as_long=0, lessons="own")
     of_tasks = [shared_part._task(checkpoint, tasks.load, its, "plurals")]
     ((state,),) = (list(one.values()) for one in shared_part._train(checkpoint, of_tasks, its, progress=False))
-    alone = finetuning.fine_tune_layer_causal(checkpoint, its.sequences(checkpoint, *of_tasks[0].lesson("own")), 1e-3)
+    sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
+    alone = finetuning.fine_tune(checkpoint, sequences, 1e-3, layer_causal=True)
     assert state.norm == alone.norm
     assert "queries" not in run_shared_part(checkpoint, tasks.load, its)
 

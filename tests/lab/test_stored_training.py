@@ -8,10 +8,9 @@ from tqdm import tqdm
 
 from explainer.data import associative_recall
 from explainer.data.files import published_directory
-from explainer.models import fast_weight_model, in_context_gpt
 from explainer.models.fast_weight_model import RULES
 from explainer.results.published import results
-from explainer_lab import corpora, in_context_llama, recall, trained_control, training
+from explainer_lab import corpora, in_context_llama, recall, small_models, trained_control, training
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.regression import Regression
 from explainer_lab.store import Published
@@ -24,7 +23,7 @@ def run_of(rule):
     """A grid, the first run of a rule in it, and its snapshots."""
     grid = "recall-ascent" if rule == "ascent" else "recall"
     run = first(grid, rule=rule)
-    return grid, run, fast_weight_model.train(run, associative_recall.N_KEYS, progress=False)
+    return grid, run, recall.train(run, progress=False)
 
 
 def require_shares(model, table, within):
@@ -111,7 +110,7 @@ def test_a_model_of_lines_begins_again_as_it_did(grid):
     """The first losses."""
     run = first(grid)
     assert Regression().identity(run).key in Published(published_directory() / Regression.name).identities()
-    again = in_context_gpt.train(run.plain, prepare=run.prepare, steps=40, progress=False).losses
+    again = small_models.train_gpt(run.plain, prepare=run.prepare, steps=40, progress=False).losses
     then, plain = (results(name, seed=run.seed)["losses"].iloc[0] for name in (grid, "lines-plain"))
     np.testing.assert_allclose(again, then[: len(again)], rtol=2e-3)
     assert (run.average == "none") == np.array_equal(then, plain)

@@ -11,7 +11,7 @@ from explainer.data import tasks
 from explainer.data.tasks import Example
 from explainer.errors import CheckpointError, ShapeError
 from explainer.models import architectures, circuits, hooks, loading, scoring
-from explainer.models.heads import read_heads
+from explainer.models.recording import read_heads
 
 CAPITALS = tasks.TASKS["capitals"]
 EXAMPLES = [Example({"word": word}, answer) for word, answer in (("France", "Paris"), ("Italy", "Rome"), ("cat", "x"))]
@@ -211,7 +211,7 @@ def test_only_an_earlier_token_can_be_cut_off(checkpoint, pair):
 
 
 def test_columns_are_where_the_words_stand(checkpoint):
-    found = circuits.token_spans(checkpoint, CAPITALS, EXAMPLES)
+    found = circuits.TokenSpans.of(checkpoint, CAPITALS, EXAMPLES)
     text = [checkpoint.tokenizer.decode([i]) for i in found.ids]
     assert list(found.ids) == scoring.context_ids(checkpoint, CAPITALS, EXAMPLES)[0]
     for i, example in enumerate(EXAMPLES):
@@ -235,10 +235,10 @@ def test_pairs_that_hide_the_input_keep_the_arrow():
 
 
 def test_answers_are_those_of_scoring(checkpoint):
-    prefix = circuits.encode_with_knockout(checkpoint, circuits.token_spans(checkpoint, CAPITALS, EXAMPLES).ids, [])
+    prefix = circuits.encode_with_knockout(checkpoint, circuits.TokenSpans.of(checkpoint, CAPITALS, EXAMPLES).ids, [])
     queries = [Example({"word": "Spain"}, "Madrid"), Example({"word": "Peru"}, "Lima")]
     prompts, words = [CAPITALS.prompt(one) for one in queries], [one.answer for one in queries]
-    found = circuits.score_answers(checkpoint, CAPITALS, prefix, queries)
+    found = circuits.Answers.of(checkpoint, CAPITALS, prefix, queries)
     assert found.correct.tolist() == scoring.exact_match(checkpoint, prefix, prompts, words).tolist()
     expected = scoring.candidate_log_probs(checkpoint, prefix, prompts, words).diagonal()
     torch.testing.assert_close(torch.tensor(found.log_probs), torch.tensor(expected).double(), rtol=1e-4, atol=1e-4)

@@ -179,7 +179,7 @@ def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(trainee):
         for name, gradient in gradients.items():
             model.get_parameter(name).sub_(LR * gradient * masks[name])
         totals.append(sum(loss.item() for loss in losses))
-    finetuned = finetuning.fine_tune_layer_causal(trainee, SEQUENCES, LR)
+    finetuned = finetuning.fine_tune(trainee, SEQUENCES, LR, layer_causal=True)
     assert finetuned.diverged_at is None
     assert finetuned.losses == pytest.approx(totals, rel=1e-5)
     require_same_weights(finetuned, trainee, model)

@@ -117,22 +117,3 @@ def test_what_linear_attention_answers_does_not_depend_on_the_order_of_the_write
     """Why it is the floor of revision: of the two values of a key it cannot know which is newer."""
     model, asked = FastWeightModel(replace(TINY, rule="linear")), sequences()
     torch.testing.assert_close(model(asked), model(reordered(asked, torch.arange(6).flip(0))))
-
-
-def trained(rule="delta-momentum", **changed):
-    return list(fwm.train(replace(TINY, rule=rule, **changed), (2, 4), progress=False))
-
-
-def test_training_is_looked_at_ten_times_and_repeats_to_the_bit():
-    generator = fwm.train(TINY, (2, 4), progress=False)
-    steps, losses = zip(*((snapshot.step, snapshot.losses) for snapshot in generator), strict=True)
-    assert steps == tuple(range(0, 21, 2)) and [len(each) for each in losses] == [0] + [2] * 10
-    a, b = (trained()[-1].model.state_dict() for _ in range(2))
-    assert all(torch.equal(a[name], b[name]) for name in a)
-
-
-def test_what_a_rule_does_not_use_stays_as_it_was_drawn():
-    first, last = FastWeightModel(TINY).state_dict(), trained("delta")[-1].model.state_dict()
-    for name in ("memory.log_sharpness", "memory.log_slope"):
-        assert torch.equal(first[name], last[name])
-    assert not torch.equal(first["memory.keys.weight"], last["memory.keys.weight"])

@@ -5,20 +5,22 @@ import copy
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 import pytest
 import tiny_models
 import torch
 from tiny_models import record
-from transformers import OlmoConfig
+from transformers import GPT2Config, MistralConfig, OlmoConfig
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from explainer.data import assets, tasks
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, finetuning, loading, recording, scoring
-from explainer.models.recording import iter_records
+from explainer.models.recording import iter_records, read_heads
+from explainer.theory import duality
 
 FAMILIES = (*tiny_models.CONFIGS, *tiny_models.MORE, "qwen2, window")
 OUTPUT = {
@@ -355,6 +357,68 @@ def test_linear_maps_do_not_depend_on_the_absolute_position(checkpoint):
         assert not moved.context.any()
 
 
+# --- heads -----------------------------------------------------------------------------------------------------
+
+IDS = [0, *range(5, 40)]
+UNSCALED = GPT2Config(n_positions=64, n_embd=32, n_layer=3, n_head=4, vocab_size=64, scale_attn_weights=False)
+BY_LAYER = tiny_models.MORE["gpt2, scaled by layer"]
+
+
+@pytest.mark.parametrize("config", [*tiny_models.CONFIGS.values(), UNSCALED, BY_LAYER], ids=lambda one: one.model_type)
+def test_softmax_attention_of_a_head_is_what_transformers_computes(config, monkeypatch):
+    """The query carries an unusual scale; the prompt for GPT-Neo stays within its windows."""
+    checkpoint = tiny_models.random_checkpoint(config)
+    ids = IDS[:12] if config.model_type == "gpt_neo" else IDS
+    with tiny_models.unchanged(checkpoint.model):
+        layers = read_heads(checkpoint, ids)
+    eager = Eager(checkpoint, ids, monkeypatch)
+    assert len(layers) == len(eager.weights) == len(eager.read)
+    for layer, weights, read in zip(layers, eager.weights, eager.read, strict=True):
+        assert {x.dtype for head in layer for x in (head.query, head.keys, head.values)} == {torch.float64}
+        ours = torch.stack([duality.scaled_logits(head.query, head.keys).softmax(-1) for head in layer])
+        torch.testing.assert_close(ours.float(), weights, rtol=0, atol=1e-4)
+        ours = torch.cat([duality.softmax_attention(head.query, head.keys, head.values) for head in layer])
+        torch.testing.assert_close(ours.float(), read, rtol=1e-4, atol=1e-4)
+
+
+def test_shared_keys_are_given_to_every_head_of_their_group(llama):
+    layer = read_heads(llama, IDS)[1]
+    assert len(layer) == 6
+    for i in range(6):
+        for j in range(6):
+            assert torch.equal(layer[i].keys, layer[j].keys) == (i // 3 == j // 3)
+
+
+def test_heads_with_a_window_are_refused_where_it_is_too_narrow():
+    small = tiny_models.FURTHER["mistral"] | {"sliding_window": 8}
+    checkpoint = tiny_models.random_checkpoint(MistralConfig(**small))
+    assert len(read_heads(checkpoint, IDS[:8])) == 3
+    with pytest.raises(CheckpointError, match="heads of layer 0 have a local window and do not see all 36 tokens"):
+        read_heads(checkpoint, IDS)
+
+
+def test_rows_first_moves_rows_and_keeps_the_output(llama):
+    head = read_heads(llama, IDS)[1][2]
+    moved = head.with_rows_first(3, 10)
+    assert torch.equal(moved.keys, torch.cat([head.keys[3:10], head.keys[:3], head.keys[10:]]))
+    assert torch.equal(moved.values, torch.cat([head.values[3:10], head.values[:3], head.values[10:]]))
+    outputs = [duality.softmax_attention(h.query, h.keys, h.values) for h in (head, moved)]
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-12)
+
+
+def test_heads_of_a_prompt_have_the_demonstrations_first(llama):
+    """The rows are those of one pass over the prompt: the first token stands behind the n demonstration tokens."""
+    data = tasks.load("capitals")
+    prompt = recording.read_demonstrations(llama, data, seed=3, k=2)
+    text = "".join(data.task.demonstration(one) + "\n" for one in tasks.demonstrations(data, 2, 3))
+    assert prompt.ids[1 : prompt.n + 1] == llama.tokenize(text)
+    for found, head in zip(prompt.heads, chain.from_iterable(read_heads(llama, prompt.ids)), strict=True):
+        assert torch.equal(found.query, head.query)
+        assert torch.equal(found.keys[: prompt.n], head.keys[1 : prompt.n + 1])
+        assert torch.equal(found.values[prompt.n], head.values[0])
+        assert torch.equal(found.values[prompt.n + 1 :], head.values[prompt.n + 1 :])
+
+
 # --- refusals --------------------------------------------------------------------------------------------------
 
 
@@ -393,10 +457,10 @@ def test_a_window_that_is_not_known_is_refused(tiny, family, layers, monkeypatch
 def test_a_wrong_head_in_one_layer_is_refused(llama, part, monkeypatch):
     finish = recording._Recorder._finish
 
-    def corrupt(self, inputs, output):
+    def corrupt(self, module, args, inputs, output):
         changed = inputs[architectures.CACHE].layers[1]
         (changed.keys if part == "key" else changed.values)[0, 1].neg_()
-        return finish(self, inputs, output)
+        return finish(self, module, args, inputs, output)
 
     monkeypatch.setattr(recording._Recorder, "_finish", corrupt)
     with pytest.raises(CheckpointError, match=r"attention in layers \[1\] is not"):

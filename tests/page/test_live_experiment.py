@@ -76,7 +76,7 @@ def test_updates_are_the_files_that_are_named():
 def test_factors_are_those_of_the_truncated_update(tmp_path):
     checkpoint = loading.load(tiny_models.save("llama", tmp_path / "llama"), dtype=torch.float64)
     finetuned = finetuning.fine_tune(checkpoint, [[1, 2, 3, 4], [5, 6, 7]], 0.5)
-    its, near = live_experiment._factors(finetuned, 2), finetuning.truncate_rank(finetuned, 2)
+    its, near = live_experiment._factors(finetuned, 2), finetuned.truncated(2)
     product = (its["in"].double() @ its["out"].double()).mT
     expected = [W.flatten(0, 1) for layer in near.update for W in (layer.key_weight, layer.value_weight)]
     assert its["in"].dtype == torch.float16
@@ -96,7 +96,7 @@ def test_stored_update_is_of_the_checkpoints_shape():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TASKS)
 def test_stored_update_is_what_training_gives(name):
-    trained = finetuning.truncate_rank(live_experiment._trained(book_checkpoint(), name), live_experiment._RANK)
+    trained = live_experiment._trained(book_checkpoint(), name).truncated(live_experiment._RANK)
     stored = live_experiment.update(book_checkpoint(), name)
     flat = [torch.cat([W.flatten() for layer in its.update for W in (layer[0], layer[2])]) for its in (trained, stored)]
     assert torch.cosine_similarity(*flat, dim=0) > 0.99

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explainer.models.heads import Head, PromptHeads
+from explainer.models.recording import Head, PromptHeads
 from explainer.results import softmax_forms
 from explainer.theory import duality
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -158,10 +159,10 @@ def _ascend(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **opt
 def _layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
     """Layer-causal descent, with an update as long as that of descent: a rate means another length to each."""
     descent = finetuning.fine_tune(checkpoint, sequences, lr)
-    found = finetuning.fine_tune_layer_causal(checkpoint, sequences, lr, **options)
+    found = finetuning.fine_tune(checkpoint, sequences, lr, layer_causal=True, **options)
     if descent.diverged_at is not None or found.diverged_at is not None:
         return found
-    return replace(found, update=finetuning.scale_update(found, descent.norm / found.norm).update)
+    return replace(found, update=found.scaled(descent.norm / found.norm).update)
 
 
 def _unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
@@ -171,7 +172,7 @@ def _unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
 
 def _random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
     """A random update of the same norm, weight by weight, with the losses of the training that gave the norms."""
-    random = finetuning.random_update(finetuned, seed)
+    random = finetuned.randomised(seed)
     return replace(random, losses=finetuned.losses, gradient_norms=finetuned.gradient_norms)
 
 
@@ -239,7 +240,7 @@ CONTROLS: Mapping[str, Control] = {
     "layer-causal": Control(
         "FT: layer-causal",
         "each layer of FT learns from its own readout only (Deutch et al. 2024)",
-        descend=finetuning.fine_tune_layer_causal,
+        descend=partial(finetuning.fine_tune, layer_causal=True),
     ),
     "layer-causal-as-long": Control(
         "FT: layer-causal, as long",

@@ -45,7 +45,7 @@ class Bench:
 
     def columns(self, checkpoint: Checkpoint) -> list[TokenSpans]:
         """The token ids of each set and where their parts stand."""
-        return [circuits.token_spans(checkpoint, self.data.task, each) for each in self.demonstrations]
+        return [circuits.TokenSpans.of(checkpoint, self.data.task, each) for each in self.demonstrations]
 
 
 def draw_prompts(
@@ -67,7 +67,7 @@ def answer_queries(
     """The answers after each set, with tokens kept apart and heads that give their mean output."""
     with circuits.ablate_heads(checkpoint, off, means):
         return [
-            circuits.score_answers(
+            circuits.Answers.of(
                 checkpoint,
                 bench.data.task,
                 circuits.encode_with_knockout(checkpoint, columns.ids, cut(columns) if cut else ()),

@@ -9,8 +9,8 @@ from torch import Generator, Tensor
 from explainer.theory import duality
 
 if TYPE_CHECKING:
-    from explainer.models.heads import Head
     from explainer.models.loading import Checkpoint
+    from explainer.models.recording import Head
 
 _DRAWS = 1000
 _N, _D = 4, 64  # demonstrations, and the width of a head of the checkpoint
@@ -75,14 +75,14 @@ def _read_heads(checkpoint: "Checkpoint") -> _RunningPrompt:
     Source of the direct path: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.
     """
     from explainer.data import tasks  # noqa: PLC0415
-    from explainer.models import architectures, heads, scoring  # noqa: PLC0415
+    from explainer.models import architectures, recording, scoring  # noqa: PLC0415
 
     data = tasks.load("capitals")
     *shown, asked = data.examples_of(*_SHOWN, _ASKED)
     ids, ends = scoring.context_ids(checkpoint, data.task, shown)
     ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(asked)])[0]
     n = ends[-1] - 1
-    read = [[head.with_rows_first(1, n + 1) for head in layer] for layer in heads.read_heads(checkpoint, ids)]
+    read = [[head.with_rows_first(1, n + 1) for head in layer] for layer in recording.read_heads(checkpoint, ids)]
     parts, last = architectures.architecture(checkpoint.model), {}
     norm = parts.final[0]
     hook = norm.register_forward_pre_hook(lambda _, inputs: last.update(x=inputs[0][0, -1]))

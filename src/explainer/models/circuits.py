@@ -39,25 +39,15 @@ def attention_maps(checkpoint: Checkpoint, ids: Sequence[int]) -> Float[Tensor, 
     """
     model, inputs = checkpoint.model, checkpoint.row(ids)
     own = model.config._attn_implementation
-    try:
+    with hooks.restoring(lambda: model.set_attn_implementation(own)):
         model.set_attn_implementation("eager")  # the only one that keeps the weights
         maps = model.base_model(input_ids=inputs, output_attentions=True, use_cache=False).attentions
-    finally:
-        model.set_attn_implementation(own)
     return torch.cat([layer.float().cpu() for layer in maps])
-
-
-def _mean_attention(
-    maps: Float[Tensor, "layers heads T T"], pairs: Iterable[tuple[int, int]]
-) -> Float[Tensor, "layers heads"]:
-    """Mean attention weight over pairs (t, s) of tokens, from token t to token s: mean A[t, s]."""
-    t, s = zip(*pairs, strict=True)
-    return maps[..., list(t), list(s)].mean(-1)
 
 
 def previous_token_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
     """Mean attention of a token to the one before it: mean A[t, t - 1] over t = 2, ..., T - 1."""
-    return _mean_attention(maps, [(t, t - 1) for t in range(2, maps.shape[-1])])
+    return maps.diagonal(-1, -2, -1)[..., 1:].mean(-1)
 
 
 def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "layers heads"]:
@@ -68,7 +58,7 @@ def induction_score(maps: Float[Tensor, "layers heads T T"]) -> Float[Tensor, "l
     n, odd = divmod(maps.shape[-1], 2)
     if not odd:
         raise ShapeError(f"{2 * n} tokens; a first token and n tokens said twice are an odd number (see repeated).")
-    return _mean_attention(maps, [(n + i, i + 1) for i in range(1, n + 1)])
+    return maps.diagonal(1 - n, -2, -1)[..., 2:].mean(-1)
 
 
 def repeated_random_tokens(checkpoint: Checkpoint, n: int, seed: int) -> list[int]:
@@ -194,6 +184,18 @@ class TokenSpans:
     answers: tuple[int, ...]
     ends: tuple[int, ...]
 
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> "TokenSpans":
+        """Tokenize demonstrations in a row, as `scoring.context_ids` does, and find where their parts stand.
+
+        For tasks of word pairs, whose template ends in an arrow of one token.
+        """
+        ids, ends = scoring.context_ids(checkpoint, task, examples)
+        tails = [f" {one.answer}{task.separator}" for one in examples]
+        tokens = scoring.continuation_ids(checkpoint, [task.prompt(one) for one in examples], tails)
+        starts = (end - len(tail) for end, tail in zip(ends[1:], tokens, strict=True))
+        return cls(tuple(ids), tuple(starts), tuple(ends))
+
     def between(self, part: str, back: int = 0) -> list[tuple[int, int]]:
         """Pairs (t, s): t from each answer to its line's end, s in the "input", "arrow" or "both" of a demonstration.
 
@@ -216,18 +218,6 @@ class TokenSpans:
         ]
 
 
-def token_spans(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> TokenSpans:
-    """Tokenize demonstrations in a row, as `scoring.context_ids` does, and find where their parts stand.
-
-    For tasks of word pairs, whose template ends in an arrow of one token.
-    """
-    ids, ends = scoring.context_ids(checkpoint, task, examples)
-    tails = [f" {one.answer}{task.separator}" for one in examples]
-    lengths = map(len, scoring.continuation_ids(checkpoint, [task.prompt(one) for one in examples], tails))
-    starts = tuple(end - n for end, n in zip(ends[1:], lengths, strict=True))
-    return TokenSpans(tuple(ids), tuple(starts), tuple(ends))
-
-
 @dataclass(frozen=True, eq=False)
 class Answers:
     """For each of n queries whether the model writes the answer and ends the line, and log p(answer) before that."""
@@ -235,13 +225,12 @@ class Answers:
     correct: np.ndarray
     log_probs: np.ndarray
 
-
-def score_answers(checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> Answers:
-    """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
-    prompts = [task.prompt(query) for query in queries]
-    words = [query.answer for query in queries]
-    correct, log_probs = np.empty(len(queries), dtype=bool), np.empty(len(queries))
-    for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, words, task.separator):
-        correct[i] = logits.argmax(-1).tolist() == ids
-        log_probs[i] = logits.log_softmax(-1)[range(len(ids)), ids][:-1].sum().item()
-    return Answers(correct, log_probs)
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example]) -> "Answers":
+        """Exact match, as in `scoring.exact_match`, and log-probability of the right answer, from the same pass."""
+        prompts, words = [task.prompt(query) for query in queries], [query.answer for query in queries]
+        correct, log_probs = np.empty(len(queries), dtype=bool), np.empty(len(queries))
+        for i, logits, ids in scoring.teacher_forced(checkpoint, prefix, prompts, words, task.separator):
+            correct[i] = logits.argmax(-1).tolist() == ids
+            log_probs[i] = logits.log_softmax(-1)[range(len(ids)), ids][:-1].sum().item()
+        return cls(correct, log_probs)

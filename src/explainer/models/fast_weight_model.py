@@ -6,29 +6,25 @@ are no embeddings of positions; the softmax rules have a bias that falls with th
 (ALiBi, Press et al. 2022, arXiv 2108.12409).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
-from torch import Generator, Tensor, nn
-from torch.nn.functional import cross_entropy, normalize
-from tqdm import tqdm
+from torch import Tensor, nn
+from torch.nn.functional import normalize
 
 from explainer.data import associative_recall
 from explainer.data.associative_recall import Sequences
 from explainer.errors import ExperimentError
 from explainer.theory import fast_weights
 from explainer.theory.momentum import momentum_attention
-from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 
 _ETA = 0.5
 """Decay of the average in `momentum-attention`, and the momentum of `delta-half`, which no training can switch off."""
 
-_BETAS = (0.9, 0.98)  # of AdamW
-_SNAPSHOTS = 10  # how often a model is looked at during its training
 _CHUNK = 32  # tokens; of 16, 32 and 80 the fastest
 _FIRST = {"rate": 0.5, "retention": 0.98, "momentum": 0.5}  # of the gates, where the token says nothing
 _SHARPNESS, _SLOPE = 8.0, 0.1  # at first: of the softmax, and per token of distance
@@ -219,38 +215,3 @@ class FastWeightModel(nn.Module):
         x = x + self.memory(x)
         x = x[:, -sequences.answers.shape[1] :]
         return self.read_out(x + self.feed_forward(x))
-
-
-# Training
-
-
-class Snapshot(NamedTuple):
-    """A model after so many steps, and the losses of the steps since the last snapshot."""
-
-    step: int
-    model: FastWeightModel
-    losses: list[float]
-
-
-def train(setting: FastWeightSetting, n_keys: Sequence[int], *, progress: bool = True) -> Iterator[Snapshot]:
-    """Train on fresh sequences, of n_keys[0] keys in the first step, n_keys[1] in the second, and so on in turns.
-
-    AdamW on the mean over queries of -log p(answer); the rate rises over 5 % of the steps and falls to 0 along half a
-    cosine. Yields before the first step and ten times after it; it is one model, which changes when the next is asked
-    for. Repeated on the same machine with as many threads, the weights are the same to the bit. Raises DivergenceError
-    when the loss is no longer finite.
-    """
-    model = FastWeightModel(setting)
-    optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)
-    generator = Generator().manual_seed(setting.seed)
-    yield Snapshot(0, model, [])
-    losses: list[float] = []
-    looked_at = {round(setting.steps * i / _SNAPSHOTS) for i in range(1, _SNAPSHOTS + 1)}
-    for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
-        sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
-        loss = cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
-        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        losses.append(clipped_step(model.parameters(), optimiser, loss, lr, step))
-        if step + 1 in looked_at:
-            yield Snapshot(step + 1, model, losses)
-            losses = []

@@ -4,37 +4,37 @@ The protocol is that of Dai et al. (2023), section 3.2, and of their released co
 of the key and value projections alone, one epoch, one example per step, in the order of the demonstrations, with the
 causal language-modelling loss on all tokens of the formatted example.
 
-While an update is trained or applied, the modules that compute keys and values hold copies of their parameters; on
-exit they get back the very same objects, so that removal is exact to the bit. Another thread must not use the model
-meanwhile.
+Several runs of one checkpoint are trained side by side, and one is a batch of one. Run b has an update dW_b of its own:
+every projection gives W_0 x + dW_b x for the tokens x of run b. The gradient of a linear layer is a sum of outer
+products, dL/dW = sum_t e_t x_t^T with e_t = dL/d(W x_t), so only the errors e_t are asked of the backward pass. Shorter
+sequences end in tokens that no earlier one sees and that have no loss.
+
+While weights are changed, another thread must not use the model.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from tqdm import tqdm
+from tqdm import tqdm, trange
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import CheckpointError, DivergenceError, TaskError
 from explainer.models import architectures, hooks, onednn, scoring
-from explainer.models.architectures import Architecture, Layer
+from explainer.models.architectures import Architecture, Layer, Projection
 from explainer.models.loading import Checkpoint
 
-OUTGROWN = 10.0
-"""Training has diverged when the norm of an update is more than so many times that of the weights."""
-
+_OUTGROWN = 10.0  # training has diverged when the norm of an update is more than so many times that of the weights,
 _DIVERGED = 1.5  # or when the loss of a sequence is more than so many times what it was before any training
 _READOUT_TOKENS = 256  # enough for fast matrix products, few enough to keep a vocabulary of logits small
 
 _OnQueries = Callable[[int, Tensor], None]
-_Objective = Callable[[Architecture, Tensor], tuple[float, Tensor]]
-"""From token ids, shape (1, tokens), to a loss and a scalar that has the loss's gradient in keys and values."""
 
 
 class KeysValues(NamedTuple):
@@ -44,6 +44,12 @@ class KeysValues(NamedTuple):
     key_bias: Tensor | None
     value_weight: Tensor
     value_bias: Tensor | None
+
+    @classmethod
+    def of(cls, layer: Layer) -> "KeysValues":
+        """Views of the parameters that the layer has now, without gradients."""
+        views = (view for its in (layer.key, layer.value) for view in (its.weight(), its.bias()))
+        return cls(*(None if view is None else view.data for view in views))
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "KeysValues":
         """The function of every tensor."""
@@ -74,11 +80,12 @@ class FineTuned:
     @property
     def norm(self) -> float:
         """Length of dW: the root of the sum of the squares of all its entries."""
-        return _norm(self.update)
+        norms = [dW.norm() for layer in self.update for dW in layer if dW is not None]
+        return torch.stack(norms).norm().item()
 
     @contextmanager
     def applied(self) -> Iterator[Checkpoint]:
-        """The checkpoint with weights W + dW inside a `with` block; on exit, also by an exception, with its own.
+        """The checkpoint with weights W + dW, rounded once, inside a `with` block; however it ends, with its own.
 
         Raises DivergenceError after training that diverged: the update up to then is not a fine-tuned model.
         """
@@ -88,10 +95,99 @@ class FineTuned:
                 f"{self.diverged_at}; use a smaller one."
             )
         layers = architectures.architecture(self.checkpoint.model).layers
-        own = _parameters(layers)
-        with _held(_copies(own)):
-            _write(layers, own, self.update)
+        modules = dict.fromkeys(part.module for layer in layers for part in (layer.key, layer.value))
+        with _holding_copies([parameter for module in modules for parameter in module.parameters(recurse=False)]):
+            for layer, update in zip(layers, self.update, strict=True):
+                for W, dW in zip(KeysValues.of(layer), update, strict=True):
+                    if dW is not None:
+                        W.add_(dW)
             yield self.checkpoint
+
+    def scaled(self, factor: float) -> "FineTuned":
+        """The checkpoint with the update factor * dW."""
+        return self._with(lambda dW: factor * dW)
+
+    def truncated(self, rank: int) -> "FineTuned":
+        """With the nearest update of at most this rank in each weight matrix: sum_(i <= rank) s_i u_i v_i^T.
+
+        The matrices are (key heads * head size, d); biases stay as they are.
+        """
+
+        def cut(dW: Tensor) -> Tensor:
+            if dW.ndim < 3:
+                return dW
+            U, s, Vh = torch.linalg.svd(dW.flatten(0, 1), full_matrices=False)
+            return (U[:, :rank] * s[:rank] @ Vh[:rank]).view_as(dW)
+
+        return self._with(cut)
+
+    def randomised(self, seed: int) -> "FineTuned":
+        """With a random update, a control: isotropic, with the norm of each weight and bias of dW."""
+        generator = torch.Generator().manual_seed(seed)
+
+        def draw(dW: Tensor) -> Tensor:
+            direction = torch.randn(dW.shape, generator=generator, dtype=dW.dtype).to(dW.device)
+            return direction * (dW.norm() / direction.norm())
+
+        return self._with(draw)
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> "FineTuned":
+        """The same with another update, to which no training losses belong."""
+        update = tuple(layer.map(change) for layer in self.update)
+        return replace(self, update=update, losses=(), gradient_norms=(), loss_after=math.nan)
+
+
+@contextmanager
+def _holding_copies(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Let the parameters hold copies of what they hold, and whatever happens, afterwards the same tensors as before."""
+    own = [(parameter, parameter.data, parameter.requires_grad) for parameter in parameters]
+
+    def restore() -> None:
+        for parameter, data, requires_grad in own:
+            parameter.data = data
+            parameter.requires_grad_(requires_grad)
+
+    with hooks.restoring(restore):
+        with torch.inference_mode(False):
+            for parameter, data, _ in own:
+                parameter.data = data.clone()
+        yield
+
+
+# What is trained on.
+
+
+@dataclass(frozen=True)
+class Run:
+    """A fine-tuning: one step for each sequence of token ids, in this order, and the learning rate.
+
+    `answers` says how many of a sequence's last tokens are asked for; without it, all after its first, as in the paper.
+    """
+
+    sequences: Sequence[Sequence[int]] = field(repr=False)
+    lr: float
+    answers: Mapping[tuple[int, ...], int] | None = field(default=None, repr=False)
+
+
+class _Asked(NamedTuple):
+    """Token ids, and the first place of which the token is asked for."""
+
+    ids: tuple[int, ...]
+    first: int
+
+
+def _asked(checkpoint: Checkpoint, run: Run) -> list[_Asked]:
+    """The sequence of every step; TaskError for one without a token to predict, CheckpointError for one too long."""
+    for t, sequence in enumerate(run.sequences):
+        if len(sequence) < 2:
+            raise TaskError(f"sequence {t} has {len(sequence)} tokens; training needs one to predict from another.")
+        if len(sequence) > checkpoint.context_length:
+            raise CheckpointError(
+                f"{checkpoint.name} has {checkpoint.context_length} positions, sequence {t} has {len(sequence)} "
+                "tokens; shorten its text."
+            )
+    every = map(tuple, run.sequences)
+    return [_Asked(ids, 1 if run.answers is None else len(ids) - run.answers[ids]) for ids in every]
 
 
 def training_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[list[int]]:
@@ -114,206 +210,222 @@ def answer_lengths(checkpoint: Checkpoint, task: Task, examples: Sequence[Exampl
     return {ids: len(answer) for ids, answer in zip(whole, tokens, strict=True)}
 
 
-def fine_tune(
-    checkpoint: Checkpoint,
-    sequences: Sequence[Sequence[int]],
-    lr: float,
-    *,
-    on_queries: _OnQueries | None = None,
-    progress: bool = False,
-) -> FineTuned:
-    """W_(t+1) = W_t - lr dL_t/dW_t for the keys' and values' W, one step for each sequence in the given order.
-
-    L_t is the mean of -log p(token | tokens before it) over the tokens of sequence t after its first. A negative `lr`
-    is gradient ascent. dW is summed in float32 or wider, and the weights of each step are W_0 + dW, rounded once.
-    `on_queries(t, queries)` is called before step t with the scaled attention queries of sequence t, (layers, tokens,
-    heads * head size), before any rotation by the position.
-
-    Raises CheckpointError (unknown family, sequence too long) and TaskError (sequence without a token to predict).
-    Source: Dai et al. (2023), section 3.2; code: fairseq/trainer.py (`attn_kv`), criterions/fs_ft.py.
-    """
-    return _descend(checkpoint, sequences, lr, _language_modelling, on_queries=on_queries, progress=progress)
-
-
-def fine_tune_layer_causal(
-    checkpoint: Checkpoint,
-    sequences: Sequence[Sequence[int]],
-    lr: float,
-    *,
-    on_queries: _OnQueries | None = None,
-    progress: bool = False,
-) -> FineTuned:
-    """Layer-causal gradient descent: each layer's keys and values learn from what its own output predicts.
-
-    L_t = sum over layers l of CE(softmax(readout(h_l)), next tokens), the mean over tokens, where h_l is the residual
-    stream after block l, and the gradient stops at the input of every block. The rest is as in `fine_tune`.
-
-    Source: Deutch et al. (2024), "layer-causal gradient descent"; their code (GiilDe/ft-vs-icl) in models/gpt.py
-    (detached inputs, readout of every layer), criterions/fs_ft.py (sum of losses) and run.sh (one sequence per step).
-    """
-    return _descend(checkpoint, sequences, lr, _layer_causal, on_queries=on_queries, progress=progress)
-
-
-def scale_update(finetuned: FineTuned, factor: float) -> FineTuned:
-    """The checkpoint with the update factor * dW."""
-    return _with_update(finetuned, lambda dW: factor * dW)
-
-
-def truncate_rank(finetuned: FineTuned, rank: int) -> FineTuned:
-    """The checkpoint with the nearest update of at most this rank in each weight matrix: sum_(i <= rank) s_i u_i v_i^T.
-
-    The matrices are (key heads * head size, d); biases stay as they are. Raises ValueError for a rank below 1.
-    """
-    if rank < 1:
-        raise ValueError(f"rank is {rank}; an update keeps at least one direction.")
-
-    def cut(dW: Tensor) -> Tensor:
-        if dW.ndim < 3:
-            return dW
-        U, s, Vh = torch.linalg.svd(dW.flatten(0, 1), full_matrices=False)
-        return (U[:, :rank] * s[:rank] @ Vh[:rank]).view_as(dW)
-
-    return _with_update(finetuned, cut)
-
-
-def random_update(finetuned: FineTuned, seed: int) -> FineTuned:
-    """The checkpoint with a random update, a control: isotropic, with the norm of each weight and bias of dW."""
+def repeat_epochs(sequences: Sequence[Sequence[int]], n: int, seed: int) -> list[Sequence[int]]:
+    """The sequences n times: first in their own order, as the paper trains, then each time in an order drawn anew."""
     generator = torch.Generator().manual_seed(seed)
-
-    def draw(dW: Tensor) -> Tensor:
-        direction = torch.randn(dW.shape, generator=generator, dtype=dW.dtype).to(dW.device)
-        return direction * (dW.norm() / direction.norm())
-
-    return _with_update(finetuned, draw)
-
-
-def _with_update(finetuned: FineTuned, change: Callable[[Tensor], Tensor]) -> FineTuned:
-    """The same with another update, to which no training losses belong."""
-    update = tuple(layer.map(change) for layer in finetuned.update)
-    return replace(finetuned, update=update, losses=(), gradient_norms=(), loss_after=math.nan)
+    orders = [torch.randperm(len(sequences), generator=generator).tolist() for _ in range(n - 1)]
+    return [*sequences, *(sequences[i] for order in orders for i in order)]
 
 
 # Gradient descent.
 
 
 @torch.inference_mode(False)  # which switches gradients on, too, whatever the caller has switched off
-def _descend(
+def fine_tune(
     checkpoint: Checkpoint,
     sequences: Sequence[Sequence[int]],
     lr: float,
-    objective: _Objective,
     *,
-    on_queries: _OnQueries | None,
-    progress: bool,
+    layer_causal: bool = False,
+    on_queries: _OnQueries | None = None,
+    progress: bool = False,
 ) -> FineTuned:
-    require_trainable(checkpoint, sequences)
-    architecture = architectures.architecture(checkpoint.model)
-    layers = architecture.layers
-    own = _parameters(layers)
-    trained = _copies(own, requires_grad=True)
-    start = [keys_values(layer) for layer in layers]
-    update = tuple(W.map(lambda tensor: torch.zeros_like(tensor, dtype=_wide(tensor))) for W in start)
-    losses, norms = [], []
+    """W_(t+1) = W_t - lr dL_t/dW_t for the keys' and values' W, one step for each sequence in the given order.
 
-    def result(loss_after: float, diverged_at: int | None) -> FineTuned:
-        return FineTuned(checkpoint, update, lr, tuple(losses), tuple(norms), loss_after, diverged_at)
+    L_t is the mean of -log p(token | tokens before it) over the tokens of sequence t after its first. A negative `lr`
+    is gradient ascent. dW is summed in float32 or wider. `on_queries(t, queries)` is called before step t with the
+    scaled attention queries of sequence t, (layers, tokens, heads * head size), before any rotation by the position.
+
+    `layer_causal`: each layer's keys and values learn from what its own output predicts, L_t = sum over layers l of
+    CE(softmax(readout(h_l)), next tokens), where h_l is the residual stream after block l, and the gradient stops at
+    the input of every block.
+
+    Raises CheckpointError (unknown family, sequence too long) and TaskError (sequence without a token to predict).
+    Source: Dai et al. (2023), section 3.2; code: fairseq/trainer.py (`attn_kv`), criterions/fs_ft.py. Deutch et al.
+    (2024), "layer-causal gradient descent"; code (GiilDe/ft-vs-icl): models/gpt.py, criterions/fs_ft.py, run.sh.
+    """
+    objective = _layer_causal if layer_causal else _language_modelling
+    descent = _Descent(checkpoint, [Run(sequences, lr)], objective, on_queries)
+    ((state,),) = (states.values() for states in descent.run([len(sequences)], progress))
+    return state
+
+
+@torch.inference_mode(False)
+def fine_tune_runs(
+    checkpoint: Checkpoint, runs: Sequence[Run], after: Collection[int], *, progress: bool = False
+) -> list[dict[int, FineTuned]]:
+    """For each run what `fine_tune` gives after each of the numbers of steps in `after`, all runs side by side.
+
+    dW_(b,t+1) = dW_(b,t) - lr_b dL_(b,t)/dW for all runs b. A run that diverges stands still from there on and has its
+    last state for every later number, `diverged_at` as in `FineTuned`.
+
+    Raises CheckpointError and TaskError as `fine_tune`.
+    """
+    return _Descent(checkpoint, runs, _language_modelling).run(after, progress)
+
+
+@torch.inference_mode(False)
+def fine_tune_every_weight(checkpoint: Checkpoint, run: Run, batch: int, *, progress: bool = False) -> Iterator[int]:
+    """W_(t+1) = W_t - lr dL_t/dW_t for every weight, in place: yields the number of steps after each step.
+
+    L_t is the mean loss of the next `batch` sequences. The checkpoint changes when the next step is asked for, and has
+    its own weights again, to the bit, when the iterator is closed, which is at its end or by `contextlib.closing`.
+
+    Raises CheckpointError and TaskError as `fine_tune`, and DivergenceError before a step whose loss is not finite.
+    """
+    model, asked = checkpoint.model, _asked(checkpoint, run)
+    parameters = list(model.parameters())
+    with _holding_copies(parameters):
+        model.requires_grad_(True)
+        for t in trange(0, len(asked), batch, desc="training", unit="step", leave=False, disable=not progress):
+            with torch.enable_grad():
+                loss = _language_modelling(architectures.architecture(model), asked[t : t + batch])[0].mean()
+            if not math.isfinite(loss.item()):
+                raise DivergenceError(f"{checkpoint.name}: the loss before step {t // batch} is {loss.item()}.")
+            gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                if gradient is not None:
+                    parameter.data.sub_(gradient, alpha=run.lr)
+            del loss, gradients
+            yield t // batch + 1
+
+
+class _Trained:
+    """The update of one projection in all runs: weights (runs, features, d), biases (runs, features) if there are."""
+
+    def __init__(self, projection: Projection, n_runs: int):
+        weight, self.projection = projection.weight(), projection
+        self._sizes, self._norm = weight.shape[:2], weight.detach().norm().double()
+        wide = {"dtype": _wide(weight), "device": weight.device}
+        self.weight = torch.zeros(n_runs, weight.shape[:2].numel(), weight.shape[2], **wide)
+        self.bias = None if projection.bias() is None else torch.zeros(self.weight.shape[:2], **wide)
+        self._x = self.probe = None
+
+    def added(self, x: Tensor, output: Tensor) -> Tensor:
+        """The output of the module with dW_b x and db_b in the part of the projection, and a `probe` of zeros.
+
+        The gradient in the probe are the errors e.
+        """
+        x = x.to(self.weight.dtype)
+        change = torch.bmm(x, self.weight.mT)
+        if self.bias is not None:
+            change = change + self.bias[:, None]
+        self._x, self.probe = x.detach(), torch.zeros_like(change, requires_grad=torch.is_grad_enabled())
+        whole = torch.zeros_like(output, dtype=self.weight.dtype)
+        self.projection.part(whole, -1).copy_((change + self.probe).unflatten(-1, self._sizes))
+        return output + whole.to(output.dtype)
+
+    def squared_norms(self, e: Float[Tensor, "runs T features"]) -> Float[Tensor, " runs"]:
+        """Of the gradient: |sum_t e_t x_t^T|^2 = sum_ts (e_t . e_s) (x_t . x_s), and |sum_t e_t|^2 for biases."""
+        of_weight = (torch.bmm(e, e.mT) * torch.bmm(self._x, self._x.mT)).sum((1, 2))
+        return of_weight if self.bias is None else of_weight + e.sum(1).square().sum(1)
+
+    def add(self, e: Float[Tensor, "runs T features"]) -> None:
+        """dW_b += sum_t e_t x_t^T."""
+        self.weight.baddbmm_(e.mT, self._x)
+        if self.bias is not None:
+            self.bias += e.sum(1)
+
+    def outgrown(self) -> Bool[Tensor, " runs"]:
+        """Whether the update of the weight is more than 10 times as long as the weight."""
+        return ~(self.weight.flatten(1).norm(dim=1).double() <= _OUTGROWN * self._norm)
+
+    def of(self, b: int) -> tuple[Tensor, Tensor | None]:
+        """Views of the weight and bias of one run, as in `KeysValues`."""
+        return tuple(None if t is None else t[b].unflatten(0, self._sizes) for t in (self.weight, self.bias))
+
+
+class _Descent:
+    """The updates of all runs, and what has become of every run."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        runs: Sequence[Run],
+        objective: "_Objective",
+        on_queries: _OnQueries | None = None,
+    ):
+        self._checkpoint, self._runs, self._objective, self._on_queries = checkpoint, runs, objective, on_queries
+        self._asked = [_asked(checkpoint, run) for run in runs]
+        self._architecture = architectures.architecture(checkpoint.model)
+        self._keys = [_Trained(layer.key, len(runs)) for layer in self._architecture.layers]
+        self._values = [_Trained(layer.value, len(runs)) for layer in self._architecture.layers]
+        self._trained = (*self._keys, *self._values)
+        self._rates = torch.tensor([run.lr for run in runs], dtype=torch.float64, device=checkpoint.device)
+        self._losses: list[list[float]] = [[] for _ in runs]
+        self._norms: list[list[float]] = [[] for _ in runs]
+        self._diverged: list[int | None] = [None] * len(runs)
+
+    def run(self, after: Collection[int], progress: bool) -> list[dict[int, FineTuned]]:
+        """The states of every run after these numbers of steps."""
+        kept: list[dict[int, FineTuned]] = [{} for _ in self._runs]
+        n_steps = max(after)
+        with onednn.use_onednn():
+            for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
+                if None in self._diverged:
+                    self._step(t)
+                if t + 1 in after:
+                    # If no step follows, with the updates themselves: copies would double the memory.
+                    for states, state in zip(kept, self._states(t + 1, copied=t + 1 < n_steps), strict=True):
+                        states[t + 1] = state
+        return kept
+
+    def _step(self, t: int) -> None:
+        """One step of every run that has not diverged."""
+        asked = [of_run[t] for of_run in self._asked]
+        with _queries(self._architecture.layers, self._on_queries, t):
+            losses, root = self._with_updates(asked)
+        errors = torch.autograd.grad(root, [one.probe for one in self._trained])
+        squares = [one.squared_norms(e) for one, e in zip(self._trained, errors, strict=True)]
+        self._note(asked, losses.tolist(), torch.stack(squares).sum(0).sqrt().tolist())
+        moving = torch.tensor([diverged is None for diverged in self._diverged], device=self._rates.device)
+        for one, e in zip(self._trained, errors, strict=True):
+            one.add(torch.where(moving[:, None, None], -self._rates.to(e)[:, None, None] * e, 0))
+
+    def _with_updates(self, asked: Sequence[_Asked]) -> tuple[Tensor, Tensor]:
+        with hooks.outputs((one.projection.module, one.added) for one in self._trained):
+            return self._objective(self._architecture, asked)
+
+    def _note(self, asked: Sequence[_Asked], losses: list[float], norms: list[float]) -> None:
+        """Keep losses and norms, and find which runs have diverged before this step."""
+        outgrown = self._outgrown()
+        for b, (loss, norm) in enumerate(zip(losses, norms, strict=True)):
+            if self._diverged[b] is not None:
+                continue
+            t, rising = len(self._losses[b]), loss > max(self._losses[b], default=math.inf)
+            if rising:
+                with torch.no_grad():  # with the checkpoint's own weights
+                    rising = _has_risen(loss, self._objective(self._architecture, asked[b : b + 1])[0].item())
+            if rising or outgrown[b] or not math.isfinite(loss + norm):
+                self._diverged[b] = t
+            self._losses[b].append(loss)
+            self._norms[b].append(norm)
+
+    def _outgrown(self) -> list[bool]:
+        return torch.stack([one.outgrown() for one in self._trained]).any(0).tolist()
 
     @torch.no_grad()
-    def loss_with(parameters: _Held, ids: Tensor) -> float:
-        with _held(parameters):
-            return objective(architecture, ids)[0]
-
-    rows = [torch.tensor([sequence], device=checkpoint.device) for sequence in sequences]
-    with onednn.use_onednn(), _held(trained):
-        for t, ids in enumerate(tqdm(rows, desc="fine-tuning", unit="step", disable=not progress)):
-            with _queries(layers, on_queries, t):
-                loss, root = objective(architecture, ids)
-            gradients = _gradients(layers, root, trained)
-            losses.append(loss)
-            norms.append(_norm(gradients))
-            rising = t > 0 and loss > max(losses[:t])
-            if (
-                not math.isfinite(loss + norms[t])
-                or _outgrown(start, update)
-                or (rising and loss_diverged(loss, loss_with(own, ids)))
-            ):
-                return result(math.nan, t)
-            for dW, g in _tensors(update, gradients):
-                dW.sub_(g, alpha=lr)
-            _write(layers, own, update)
-    loss_after = loss_with(trained, rows[0]) if rows else math.nan
-    diverged = rows and (loss_diverged(loss_after, losses[0]) or _outgrown(start, update))
-    return result(loss_after, len(rows) if diverged else None)
+    def _states(self, n: int, *, copied: bool) -> list[FineTuned]:
+        """Every run after n steps."""
+        after = self._with_updates([asked[0] for asked in self._asked])[0].tolist()
+        outgrown, states = self._outgrown(), []
+        for b, run in enumerate(self._runs):
+            update = tuple(KeysValues(*k.of(b), *v.of(b)) for k, v in zip(self._keys, self._values, strict=True))
+            if copied:
+                update = tuple(layer.map(Tensor.clone) for layer in update)
+            losses, loss_after, diverged_at = self._losses[b], after[b], self._diverged[b]
+            if diverged_at is not None:
+                loss_after = math.nan
+            elif outgrown[b] or _has_risen(loss_after, losses[0]):
+                diverged_at = n
+            told = tuple(losses), tuple(self._norms[b]), loss_after, diverged_at
+            states.append(FineTuned(self._checkpoint, update, run.lr, *told))
+        return states
 
 
-def loss_diverged(loss: float, untrained_loss: float) -> bool:
+def _has_risen(loss: float, untrained_loss: float) -> bool:
     """Whether a loss is more than 1.5 times what it was before any training; not a number is."""
     return not loss <= _DIVERGED * max(untrained_loss, 1.0)
-
-
-def _outgrown(start: Sequence[KeysValues], update: Sequence[KeysValues]) -> bool:
-    """Whether the update of any weight is more than 10 times as long as the weight."""
-    pairs = [(dW[i], W[i]) for W, dW in zip(start, update, strict=True) for i in (0, 2)]  # the weights, not the biases
-    return not torch.stack([dW.norm() <= OUTGROWN * W.norm(dtype=dW.dtype) for dW, W in pairs]).all()
-
-
-def _norm(gradients: Sequence[KeysValues]) -> float:
-    return torch.stack([g.norm(dtype=_wide(g)) for (g,) in _tensors(gradients)]).norm().item()
-
-
-def require_trainable(checkpoint: Checkpoint, sequences: Sequence[Sequence[int]]) -> None:
-    """Raise TaskError for a sequence without a token to predict, CheckpointError for one that is too long."""
-    for t, sequence in enumerate(sequences):
-        if len(sequence) < 2:
-            raise TaskError(f"sequence {t} has {len(sequence)} tokens; training needs one to predict from another.")
-        if len(sequence) > checkpoint.context_length:
-            raise CheckpointError(
-                f"{checkpoint.name} has {checkpoint.context_length} positions, sequence {t} has {len(sequence)} "
-                "tokens; shorten its text."
-            )
-
-
-def _language_modelling(architecture: Architecture, ids: Tensor) -> tuple[float, Tensor]:
-    hidden = architecture.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
-    logits = architectures.logits(architecture.model, hidden[0, :-1])
-    loss = cross_entropy(logits.to(_wide(logits)), ids[0, 1:])
-    return loss.item(), loss
-
-
-def _layer_causal(architecture: Architecture, ids: Tensor) -> tuple[float, Tensor]:
-    """The gradients e_l = dL_l/dh_l of all layers come first, in few large products; the scalar is sum_l e_l . h_l.
-
-    It has the gradient of L, because e_l is a constant in it, and never holds the logits of more than a few layers.
-    """
-    hidden = torch.stack(_cut_outputs(architecture, ids))[:, :-1]
-    errors, loss = torch.zeros_like(hidden), 0.0
-    n = max(1, _READOUT_TOKENS // hidden.shape[1])
-    for h, e in zip(hidden.detach().split(n), errors.split(n), strict=True):
-        part = _readout_loss(architecture, h.requires_grad_(hidden.requires_grad), ids[0, 1:])
-        loss += part.item()
-        if hidden.requires_grad:
-            e.copy_(torch.autograd.grad(part, h)[0])
-    return loss, (errors * hidden).sum()
-
-
-def _readout_loss(architecture: Architecture, hidden: Tensor, targets: Tensor) -> Tensor:
-    """Sum over layers of the mean cross-entropy over tokens; hidden (layers, tokens, d), targets (tokens,)."""
-    logits = architecture.readout(hidden).flatten(0, 1)
-    total = cross_entropy(logits.to(_wide(logits)), targets.repeat(len(hidden)), reduction="sum")
-    return total / len(targets)
-
-
-def _cut_outputs(architecture: Architecture, ids: Tensor) -> list[Tensor]:
-    """Output of every block, (tokens, d); each block's input carries no gradient to the blocks below it."""
-    outputs = []
-
-    def cut(_x: Tensor, hidden: Tensor) -> Tensor:
-        outputs.append(hidden[0])
-        return hidden.detach()
-
-    with hooks.outputs((layer.block, cut) for layer in architecture.layers):
-        architecture.model.base_model(input_ids=ids, use_cache=False)
-    return outputs
 
 
 @contextmanager
@@ -329,76 +441,64 @@ def _queries(layers: Sequence[Layer], on_queries: _OnQueries | None, t: int) -> 
         on_queries(t, torch.cat([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)]))
 
 
-# Parameters of the key and value projections. A fused module brings its queries along; they are never changed.
+# Objectives: the loss of every sequence, shape (runs,), and a scalar that has the gradient of their sum.
 
-_Held = list[tuple[nn.Module, str, nn.Parameter]]
-
-
-def _parameters(layers: Sequence[Layer]) -> _Held:
-    """Module, name and parameter; a fused module, which serves keys and values, once."""
-    modules = dict.fromkeys(projection.module for layer in layers for projection in (layer.key, layer.value))
-    return [(module, *named) for module in modules for named in module.named_parameters(recurse=False)]
+_Objective = Callable[[Architecture, Sequence[_Asked]], tuple[Tensor, Tensor]]
 
 
-def _copies(parameters: _Held, requires_grad: bool = False) -> _Held:
-    return [(module, name, nn.Parameter(p.detach().clone(), requires_grad)) for module, name, p in parameters]
+class _Padded(NamedTuple):
+    """Sequences of ids (runs, T), and the runs and places, both (n,), before each of the n tokens asked for."""
+
+    ids: Int[Tensor, "runs T"]
+    run: Int[Tensor, " n"]
+    place: Int[Tensor, " n"]
+
+    @classmethod
+    def of(cls, asked: Sequence[_Asked], device: torch.device) -> "_Padded":
+        ids = nn.utils.rnn.pad_sequence([torch.tensor(one.ids) for one in asked], batch_first=True).to(device)
+        first, length = torch.tensor([(one.first, len(one.ids)) for one in asked], device=device).T[..., None]
+        places = torch.arange(ids.shape[1], device=device)
+        run, place = ((places >= first) & (places < length))[:, 1:].nonzero(as_tuple=True)
+        return cls(ids, run, place)
+
+    def mean_losses(self, logits: Float[Tensor, "*m n vocab"]) -> Float[Tensor, " runs"]:
+        """Of each run the mean of -log p over its tokens asked for; summed over readouts, if there are several."""
+        targets = self.ids[self.run, self.place + 1].expand(logits.shape[:-1])
+        losses = cross_entropy(logits.to(_wide(logits)).flatten(0, -2), targets.flatten(), reduction="none")
+        of_token = losses.view(-1, len(self.run)).sum(0)
+        sums = torch.zeros(len(self.ids), dtype=losses.dtype, device=losses.device).index_add(0, self.run, of_token)
+        return sums / self.run.bincount(minlength=len(self.ids))
 
 
-@contextmanager
-def _held(parameters: _Held) -> Iterator[None]:
-    """Let the modules hold these parameters, and afterwards the ones they held before."""
-    before = [(module, name, getattr(module, name)) for module, name, _ in parameters]
-    try:
-        for module, name, parameter in parameters:
-            setattr(module, name, parameter)
-        yield
-    finally:
-        for module, name, parameter in before:
-            setattr(module, name, parameter)
+def _language_modelling(architecture: Architecture, asked: Sequence[_Asked]) -> tuple[Tensor, Tensor]:
+    texts = _Padded.of(asked, architecture.model.device)
+    hidden = architecture.model.base_model(input_ids=texts.ids, use_cache=False).last_hidden_state
+    losses = texts.mean_losses(architectures.logits(architecture.model, hidden[texts.run, texts.place]))
+    return losses, losses.sum()
 
 
-def keys_values(layer: Layer, of: Callable[[nn.Parameter], Tensor] = nn.Parameter.detach) -> KeysValues:
-    """Views of the keys' and values' part of the parameters that the layer holds, or of a tensor `of` each of them."""
-    weights_and_biases = []
-    for projection in (layer.key, layer.value):
-        weight, bias = projection.module.weight, projection.module.bias
-        weights_and_biases.append(projection.weight(of(weight)))
-        weights_and_biases.append(None if bias is None else projection.bias(of(bias)))
-    return KeysValues(*weights_and_biases)
+def _layer_causal(architecture: Architecture, asked: Sequence[_Asked]) -> tuple[Tensor, Tensor]:
+    """The gradients e_l = dL_l/dh_l of all layers come first, in few large products; the scalar is sum_l e_l . h_l.
 
-
-def _gradients(layers: Sequence[Layer], root: Tensor, trained: _Held) -> list[KeysValues]:
-    """Views of the gradients, each written over its parameter once the backward pass has used that.
-
-    A gradient is as large as its parameter, and those of all layers together would be the most that a step needs.
+    It has the gradient of L, because e_l is a constant in it, and never holds the logits of more than a few layers.
     """
+    texts, outputs = _Padded.of(asked, architecture.model.device), []
 
-    def give_way(parameter: Tensor) -> None:
-        parameter.data.copy_(parameter.grad)
-        parameter.grad = None
+    def cut(_x: Tensor, output: Tensor) -> Tensor:
+        outputs.append(output[texts.run, texts.place])
+        return output.detach()  # no gradient to the blocks below
 
-    parameters = [parameter for _, _, parameter in trained]
-    handles = [parameter.register_post_accumulate_grad_hook(give_way) for parameter in parameters]
-    root.backward(inputs=parameters)
-    for handle in handles:
-        handle.remove()
-    return [keys_values(layer) for layer in layers]
-
-
-def _write(layers: Sequence[Layer], own: _Held, update: Sequence[KeysValues]) -> None:
-    """W = W_0 + dW, rounded to the number format of W; the parameters that the layers hold must be copies."""
-    for (_, _, copy), (_, _, parameter) in zip(_parameters(layers), own, strict=True):
-        copy.data.copy_(parameter)
-    for W, dW in _tensors([keys_values(layer) for layer in layers], update):
-        W.add_(dW)
-
-
-def _tensors(*sides: Sequence[KeysValues]) -> Iterator[tuple[Tensor, ...]]:
-    """The tensors of all layers, of several sides together."""
-    for layers in zip(*sides, strict=True):
-        for tensors in zip(*layers, strict=True):
-            if tensors[0] is not None:
-                yield tensors
+    with hooks.outputs((layer.block, cut) for layer in architecture.layers):
+        architecture.model.base_model(input_ids=texts.ids, use_cache=False)
+    hidden = torch.stack(outputs)
+    errors, losses = torch.zeros_like(hidden), 0.0
+    n = max(1, _READOUT_TOKENS // hidden.shape[1])
+    for h, e in zip(hidden.detach().split(n), errors.split(n), strict=True):
+        part = texts.mean_losses(architecture.readout(h.requires_grad_(hidden.requires_grad)))
+        losses = losses + part.detach()
+        if hidden.requires_grad:
+            e.copy_(torch.autograd.grad(part.sum(), h)[0])
+    return losses, (errors * hidden).sum()
 
 
 def _wide(tensor: Tensor) -> torch.dtype:

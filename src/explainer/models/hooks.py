@@ -1,7 +1,7 @@
 """Hooks on the modules of a model: inside a `with` block they read or replace tensors; afterwards none is left."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,39 +16,45 @@ Output = Callable[[Tensor, Tensor], Tensor | None]
 
 
 @contextmanager
+def restoring(restore: Callable[[], Any]) -> Iterator[None]:
+    """Call `restore` when a `with` block ends, and once more where an interrupt cuts the first call short.
+
+    The block begins before the first change; `restore` does no harm where nothing is changed, or nothing is left to do.
+    """
+    try:
+        try:
+            yield
+        finally:
+            restore()
+    finally:
+        restore()
+
+
+@contextmanager
 def inputs(hooks: Iterable[tuple[nn.Module, _Input]]) -> Iterator[None]:
     """Call a function with the first input of its module; those of one module act in their order."""
-    with _attached(module.register_forward_pre_hook(partial(_input, function)) for module, function in hooks):
+    with attached(module.register_forward_pre_hook(partial(_input, function)) for module, function in hooks):
         yield
 
 
 @contextmanager
 def outputs(hooks: Iterable[tuple[nn.Module, Output]]) -> Iterator[None]:
     """Call a function with the first input and the output, of a tuple the first item, of its module."""
-    with _attached(m.register_forward_hook(partial(_output, change), with_kwargs=True) for m, change in hooks):
+    with attached(m.register_forward_hook(partial(_output, change), with_kwargs=True) for m, change in hooks):
         yield
 
 
 @contextmanager
-def calls(module: nn.Module, before: Callable[[dict], Any], after: Callable[[dict, Any], Any]) -> Iterator[None]:
-    """Show the keyword arguments of each call of a module, and after it those and all that it returns."""
+def attached(registered: Iterable[RemovableHandle]) -> Iterator[None]:
+    """Let hooks stand that are registered when they are asked for, one after the other."""
+    handles: list[RemovableHandle] = []
 
-    def begin(_module: nn.Module, _args: tuple, options: dict) -> None:
-        before(options)
-
-    def end(_module: nn.Module, _args: tuple, options: dict, output: Any) -> None:
-        after(options, output)
-
-    registered = (module.register_forward_pre_hook, begin), (module.register_forward_hook, end)
-    with _attached(register(hook, with_kwargs=True) for register, hook in registered):
-        yield
-
-
-@contextmanager
-def _attached(handles: Iterable[RemovableHandle]) -> Iterator[None]:
-    with ExitStack() as stack:
+    def remove() -> None:
         for handle in handles:
-            stack.callback(handle.remove)
+            handle.remove()
+
+    with restoring(remove):
+        handles.extend(registered)
         yield
 
 

@@ -2,34 +2,25 @@
 
 A prompt is x_1, y_1, x_2, y_2, ..., x_N, y_N, x_q: every input and every target is one token, a target padded with
 zeros to d numbers. The model predicts y_k at the token of x_k, from the k - 1 examples before it.
+`explainer_lab.small_models` trains it.
 """
 
-import argparse
 import base64
 import hashlib
-import os
-import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-import transformers
 from jaxtyping import Float
 from safetensors import torch as safetensors
 from torch import Generator, Tensor, nn
-from tqdm import tqdm
 from transformers import GPT2Config, GPT2Model
 
-from explainer.data.files import rounded
 from explainer.errors import CheckpointError, ShapeError
 from explainer.models import stored_weights as files
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma
-from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer.theory.regression import Prompts, draw_prompts, random_covariances, squared_errors
 from explainer.theory.statistics import Interval, ratio_interval
 from explainer.theory.task_diversity import draw_pool, pool_prompts
@@ -38,7 +29,7 @@ LINE_NOISE = 0.3
 """Standard deviation of the noise on the targets of `_line_prompts`."""
 
 TASK_NOISE = 0.5
-"""Standard deviation of the noise on the targets of `noisy_prompts`, with a pool of tasks too, as in Raventós et al."""
+"""Standard deviation of the noise on the targets of `_noisy`, with a pool of tasks too, as in Raventós et al."""
 
 POOL_SIZES = (4, 16, 64)
 """Numbers T of tasks in the finite pools that models are trained on."""
@@ -90,14 +81,14 @@ def _line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator)
     return Prompts(inputs, (inputs @ w[..., None]).squeeze(-1) + LINE_NOISE * e, w)
 
 
-def noisy_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
+def _noisy(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
     """x ~ N(0, I), a new w ~ N(0, I) for every prompt, y = <w, x> + noise of the standard deviation TASK_NOISE."""
     identity = torch.eye(d)
     return draw_prompts(n_prompts, n_examples, identity, generator=generator, noise=TASK_NOISE, dtype=torch.float32)
 
 
 def _finite_pool(n_tasks: int, n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """`noisy_prompts` whose tasks come from `draw_pool(n_tasks, d)`: always the same few, whatever the generator."""
+    """`_noisy` whose tasks come from `draw_pool(n_tasks, d)`: always the same few, whatever the generator."""
     pool = draw_pool(n_tasks, d, dtype=torch.float32)
     return pool_prompts(pool, n_prompts, n_examples, TASK_NOISE, generator)
 
@@ -112,7 +103,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
     "random covariance": _random_covariance,
     "line": _line_prompts,
     "half length": _half_length,
-    "noisy": noisy_prompts,
+    "noisy": _noisy,
     **{f"pool of {T}": partial(_finite_pool, T) for T in POOL_SIZES},
 }
 """What a model can be trained on: (number of prompts, examples in each, d, generator) -> prompts."""
@@ -123,10 +114,7 @@ _DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
 
 @dataclass(frozen=True)
 class InContextGPTSetting:
-    """Everything that determines a trained model; `inner` is the width of the feed-forward layers.
-
-    Raises ValueError for an unknown distribution of prompts, a width that the heads cannot share, or a number below 1.
-    """
+    """Everything that determines a trained model; `inner` is the width of the feed-forward layers."""
 
     distribution: str = "isotropic"
     dimension: int = 5
@@ -139,18 +127,6 @@ class InContextGPTSetting:
     batch: int = 64
     learning_rate: float = 1e-3
     seed: int = 0
-
-    def __post_init__(self):
-        """Refuse a setting that cannot be trained."""
-        if self.distribution not in _DISTRIBUTIONS:
-            raise ValueError(f"distribution = {self.distribution!r}; known are {', '.join(_DISTRIBUTIONS)}.")
-        for name in ("dimension", "n_examples", "layers", "width", "heads", "inner", "steps", "batch"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} = {getattr(self, name)}; it must be at least 1.")
-        if self.width % self.heads:
-            raise ValueError(f"width = {self.width} cannot be shared by {self.heads} heads; take a multiple.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate = {self.learning_rate}; it must be above 0.")
 
     def prompts(self, n_prompts: int, generator: Generator) -> Prompts:
         """Prompts of the kind that the model is trained on."""
@@ -208,45 +184,12 @@ def _configuration(setting: InContextGPTSetting) -> GPT2Config:
     )
 
 
-# Training
-
-
 class TrainedGPT(NamedTuple):
     """A trained model in evaluation mode, its losses (means over LOSS_WINDOW steps) and the CPU seconds it took."""
 
     model: InContextGPT
     losses: list[float]
     seconds: float
-
-
-def train(
-    setting: InContextGPTSetting, *, prepare: Preparation | None = None, steps: int | None = None, progress: bool = True
-) -> TrainedGPT:
-    """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
-
-    The rate rises over 5 % of the steps and falls to 0 along half a cosine; `steps` ends the same run earlier. Two
-    models of one setting with other preparations are a matched pair. Repeated on the same machine with as many threads,
-    the weights are the same to the bit. Raises DivergenceError when the loss is no longer finite.
-    """
-    start = time.process_time()
-    model = InContextGPT(setting, prepare).train()
-    optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate)
-    generator = Generator().manual_seed(setting.seed)
-    losses = []
-    for step in (bar := tqdm(range(steps or setting.steps), unit="step", disable=not progress)):
-        prompts = setting.prompts(setting.batch, generator)
-        loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
-        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        losses.append(clipped_step(model.parameters(), optimizer, loss, lr, step))
-        if len(losses) % LOSS_WINDOW == 0:
-            bar.set_postfix(loss=f"{_means(losses)[-1]:.3f}")
-    return TrainedGPT(model.eval(), _means(losses), time.process_time() - start)
-
-
-def _means(losses: Sequence[float]) -> list[float]:
-    """Means over full windows."""
-    full = len(losses) // LOSS_WINDOW * LOSS_WINDOW
-    return np.reshape(losses[:full], (-1, LOSS_WINDOW)).mean(1).tolist()
 
 
 # Predictions and their errors
@@ -299,8 +242,7 @@ def linear_preconditioner(setting: InContextGPTSetting) -> Float[Tensor, "d d"]:
     return torch.linalg.inv(gamma(identity, N))
 
 
-# TrainedGPT models on disk
-
+# The book's models
 
 _SMALL_POOL = InContextGPTSetting(
     "noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3
@@ -318,35 +260,14 @@ STORED: Mapping[str, InContextGPTSetting] = {
 """The models of the book, by the name of their files."""
 
 
-def _save(trained: TrainedGPT, path: str | os.PathLike, errors: Mapping[str, Any] | None = None) -> None:
-    """Write a model, its setting, losses, errors and provenance to two files of a path: see `stored_weights.write`."""
-    model = trained.model
-    weights = safetensors.save({name: tensor.contiguous() for name, tensor in model.state_dict().items()})
-    versions = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-    }
-    description = {
-        "setting": asdict(model.setting),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "losses": rounded(trained.losses),
-        "errors": rounded(errors or {}),
-        "provenance": {
-            "versions": versions,
-            "cpu_seconds": round(trained.seconds, 1),
-            "sha256": hashlib.sha256(weights).hexdigest(),
-        },
-    }
-    files.write(Path(path), weights, description)
+def stored(name: str, *, prepare: Preparation | None = None) -> TrainedGPT:
+    """A trained model of the book, by its key in `STORED`; `prepare` changes the transformer before it has its weights.
 
-
-def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> TrainedGPT:
-    """Read a model that `_save` wrote, in evaluation mode; `prepare` must be what it was trained with.
-
-    Raises CheckpointError: a missing, damaged or edited file, weights of another shape than the setting's.
+    Raises CheckpointError: a missing, damaged or edited file, or a name that the book does not have.
     """
-    path = Path(path)
+    if name not in STORED:
+        raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")
+    path = files.directory() / name
     description = files.describe(path)
     with files.reading(path):
         weights = path.with_suffix(".safetensors").read_bytes()
@@ -355,23 +276,6 @@ def _load(path: str | os.PathLike, *, prepare: Preparation | None = None) -> Tra
         model = InContextGPT(InContextGPTSetting(**description["setting"]), prepare)
         model.load_state_dict(safetensors.load(weights))
         return TrainedGPT(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
-
-
-def stored(name: str, *, prepare: Preparation | None = None) -> TrainedGPT:
-    """A trained model of the book, by its key in `STORED`, prepared as by `_load`.
-
-    Raises CheckpointError as `_load` and `stored_weights.directory`, and for a name that the book does not have.
-    """
-    if name not in STORED:
-        raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")
-    return _load(files.directory() / name, prepare=prepare)
-
-
-def _final_errors(model: InContextGPT) -> dict[int, Interval]:
-    """Relative error after a quarter, half and all of the examples, on 4,000 new prompts of the training's kind."""
-    prompts = model.setting.prompts(4000, Generator().manual_seed(TEST_SEED))
-    N = prompts.n_examples
-    return relative_errors(partial(query_prediction, model), prompts, (N // 4, N // 2, N))
 
 
 # The page: weights as text, for explorables/js/gpt.js
@@ -401,18 +305,3 @@ def page_weights(model: InContextGPT) -> dict[str, Any]:
         "epsilon": model.gpt.config.layer_norm_epsilon,
     }
     return {"config": config, "index": index, "data": base64.b64encode(b"".join(parts)).decode()}
-
-
-def _main() -> None:
-    """Train one of the book's models, measure and write it: python -m explainer.models.in_context_gpt NAME."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("name", choices=STORED)
-    parser.add_argument("--directory", default=files.directory(), help="where to write (default: %(default)s)")
-    arguments = parser.parse_args()
-    trained = train(STORED[arguments.name])
-    errors = {k: (*error, error.undefined) for k, error in _final_errors(trained.model).items()}
-    _save(trained, Path(arguments.directory) / arguments.name, errors)
-
-
-if __name__ == "__main__":
-    _main()

@@ -5,22 +5,25 @@ keys and values stand in the cache after the pass. One product of queries and ke
 V must be what entered the output projection, for every query, layer and head.
 """
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
+from explainer.data import tasks
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, hooks, scoring
-from explainer.models.architectures import Layer
+from explainer.models.architectures import Architecture, Layer
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 
@@ -74,6 +77,35 @@ class LinearMaps:
     context: Float[Tensor, "layers key_heads d_v d"]
 
 
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One head at the last position of a prompt of T tokens; its output is V^T softmax(K q / sqrt(d)), in float64.
+
+    Queries and keys are those after rotary positions; heads that share keys and values each have them. Where a family
+    scales its logits by another number than 1/sqrt(d), the query carries the difference.
+    """
+
+    query: Float[Tensor, " d"]
+    keys: Float[Tensor, "T d"]
+    values: Float[Tensor, "T d_v"]
+
+    def with_rows_first(self, start: int, stop: int) -> "Head":
+        """The same head with the rows start, ..., stop - 1 put before the others; its output does not change."""
+        rows = [*range(start, stop), *range(start), *range(stop, len(self.keys))]
+        return Head(self.query, self.keys[rows], self.values[rows])
+
+
+class PromptHeads(NamedTuple):
+    """The heads at the last token of a prompt, layer after layer, with the rows of its n demonstration tokens first.
+
+    `ids` are the token ids of the prompt in their own order: the first token, the demonstrations, the query's text.
+    """
+
+    heads: list[Head]
+    ids: list[int]
+    n: int
+
+
 def iter_records(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
 ) -> Iterator[QueryRecord]:
@@ -90,13 +122,11 @@ def iter_records(
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     rows = scoring.candidate_rows(checkpoint, prompts, candidates, suffix)
     keys = list(rows)
-    recorder = _Recorder(checkpoint, prefix)
-    passes = scoring.row_logits(checkpoint, prefix, [(prompt_ids[i], list(stem)) for i, *stem in keys])
-    for _, group in groupby(_attached(recorder, passes), key=lambda row: keys[row[0]][0]):
-        log_probs = np.empty(len(candidates), dtype=np.float32)
-        own = None
-        for row, logits, recorded in group:
-            own = own or recorded  # the first row of a prompt is where attention is recorded
+    passes = _passes(checkpoint, prefix, [(prompt_ids[i], list(stem)) for i, *stem in keys])
+    for _, group in groupby(passes, key=lambda row: keys[row[0]][0]):
+        log_probs, own = np.empty(len(candidates), dtype=np.float32), None
+        for row, logits, passed, j in group:
+            own = own or passed.record(j)  # the first row of a prompt is where attention is recorded
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
         yield QueryRecord(*own, log_probs if len(candidates) else None)
@@ -105,60 +135,148 @@ def iter_records(
 def linear_maps(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
 ) -> Iterator[LinearMaps]:
-    """W_ZSL and dW_ICL of every head, one prompt after the other, where `stream` records; raises as it does.
+    """W_ZSL and dW_ICL of every head, one prompt after the other, where `iter_records` records; raises as it does.
 
     `own` after FT minus `own` without is the dW_FT of the same query, with what FT changes in the layers below.
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     stems = scoring.answer_prefixes(checkpoint, prompts, candidates, suffix)
-    passes = scoring.row_logits(checkpoint, prefix, list(zip(prompt_ids, stems, strict=True)))
-    for _, _, maps in _attached(_MapRecorder(checkpoint, prefix), passes):
-        yield LinearMaps(*maps)
+    for _, _, passed, j in _passes(checkpoint, prefix, list(zip(prompt_ids, stems, strict=True))):
+        yield passed.maps(j)
 
 
-def _attached(
-    recorder: "_Recorder", passes: Iterator[tuple[int, Tensor]]
-) -> Iterator[tuple[int, Tensor, tuple[Tensor, ...]]]:
-    """Add to each row that `passes` yields what is recorded of it; the hooks are on only while the model runs."""
+def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
+    """Read every head for the query at the last of the token ids, in one forward pass: `result[layer][head]`.
+
+    Raises as `iter_records`, and CheckpointError where a head does not see all tokens (a local window).
+    """
+    ((_, _, passed, j),) = _passes(checkpoint, Prefix((), (), ()), [(list(ids), [])])
+    return passed.heads(j)
+
+
+def read_demonstrations(checkpoint: Checkpoint, data: tasks.TaskData, seed: int, k: int = 8) -> PromptHeads:
+    """Read every head at the end of a prompt of k demonstrations and one query, both drawn with the seed.
+
+    Raises TaskError where the task has too few examples, CheckpointError as `read_heads`.
+    """
+    ids, ends = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, k, seed))
+    (query,) = tasks.queries(data, 1, seed)
+    ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(query)])[0]
+    n = ends[-1] - 1  # without the first token of the sequence
+    heads = [head.with_rows_first(1, n + 1) for layer in read_heads(checkpoint, ids) for head in layer]
+    return PromptHeads(heads, ids, n)
+
+
+# The reader.
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """What attention computes at the recorded tokens of m sequences that one forward pass has packed in a row.
+
+    Outputs (m, layers, hidden), unrotated queries (m, layers, heads * d) and scores (m, layers, heads, N) are on the
+    CPU; `rotated`, keys (key heads, N, d), values and masks of unseen keys (m, 1, N) are those of every layer. The
+    first `n_context` of the N keys are those of the prefix; `spans` are where the sequences stand behind it.
+    """
+
+    architecture: Architecture
+    spans: list[tuple[int, int]]
+    n_context: int
+    outputs: Tensor
+    queries: Tensor
+    scores: Tensor
+    rotated: list[Tensor]
+    keys: list[Tensor]
+    values: list[Tensor]
+    unseen: list[Tensor]
+    rotation: tuple[Tensor, Tensor] | None
+
+    def record(self, j: int) -> tuple[Tensor, ...]:
+        """Outputs, own scores, context scores and queries of a sequence."""
+        context, own = self.scores[j].tensor_split([self.n_context], dim=-1)
+        start, end = self.spans[j]
+        # Cloned: free of the memory of the whole pass, and of inference mode, where autograd may not follow.
+        return tuple(x.clone() for x in (self.outputs[j], own[..., start:end], context, self.queries[j]))
+
+    def maps(self, j: int) -> LinearMaps:
+        """W_ZSL and dW_ICL of a sequence."""
+        back = None
+        if self.rotation is not None:
+            cos, sin = self.rotation
+            back = cos[:, [j]], -sin[:, [j]]
+        of_context = torch.arange(self.keys[0].shape[1], device=self.keys[0].device) < self.n_context
+        of_context[0] = False
+        own, context, dtype = [], [], self.outputs.dtype
+        for layer, K, V, mask in zip(self.architecture.layers, self.keys, self.values, self.unseen, strict=True):
+            for kept, part in ((own, ~of_context), (context, of_context)):
+                tokens = part & ~mask[j, 0]
+                W = V[:, tokens].to(dtype).mT @ K[:, tokens].to(dtype)
+                kept.append(self.architecture.rotated(W[None], back if layer.rotates else None)[0].cpu())
+        return LinearMaps(torch.stack(own), torch.stack(context))
+
+    def heads(self, j: int) -> list[list[Head]]:
+        """The heads of every layer, for a sequence that is alone in its row."""
+        layers = []
+        for number, (queries, *others, mask) in enumerate(
+            zip(self.rotated, self.keys, self.values, self.unseen, strict=True)
+        ):
+            if mask[j].any():
+                raise CheckpointError(
+                    f"the heads of layer {number} have a local window and do not see all {mask.shape[-1]} tokens; use "
+                    "a shorter prompt or another model."
+                )
+            q, K, V = (x.clone().to("cpu", torch.float64) for x in (queries[j], *others))
+            q, sharing = q * math.sqrt(q.shape[-1]), len(q) // len(K)
+            layers.append([Head(q[i], K[i // sharing], V[i // sharing]) for i in range(len(q))])
+        return layers
+
+
+def _passes(
+    checkpoint: Checkpoint, prefix: Prefix, rows: Sequence[tuple[list[int], list[int]]]
+) -> Iterator[tuple[int, Tensor, _Pass, int]]:
+    """Number and logits of each row, as of `scoring.row_logits`, with the pass in which it was recorded as number j.
+
+    The hooks are on only while the model runs.
+    """
+    recorder, running = _Recorder(checkpoint, len(prefix)), scoring.row_logits(checkpoint, prefix, rows)
     while True:
         with recorder.attached():
-            row = next(passes, None)
+            row = next(running, None)
         if row is None:
             return
-        yield *row, recorder.take()
+        yield *row, *recorder.recorded.popleft()
 
 
 class _Recorder:
-    """Hooks that record every sequence of a packed forward pass; `take` gives one record after the other."""
+    """Hooks that record every sequence of a packed forward pass; `recorded` are the pass and number of each."""
 
-    def __init__(self, checkpoint: Checkpoint, prefix: Prefix):
-        self._records: deque[tuple] = deque()
+    def __init__(self, checkpoint: Checkpoint, start: int):
+        self.recorded: deque[tuple[_Pass, int]] = deque()
         self._name = checkpoint.name
         self._model = checkpoint.model.base_model
         architectures.require(checkpoint.model, architectures.RECORDING)
         self._architecture = architectures.architecture(checkpoint.model)
         self._layers = self._architecture.layers
-        self._start = len(prefix)
+        self._start = start
         self._dtype = torch.promote_types(checkpoint.dtype, torch.float32)
-
-    def take(self) -> tuple[Tensor, ...]:
-        """Outputs, own scores, context scores and queries of the next sequence."""
-        # Cloned: free of the memory of the whole pass, and of inference mode, where autograd may not follow.
-        return tuple(tensor.clone() for tensor in self._records.popleft())
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Let the hooks stand inside a `with` block; on exit, also by an exception, they are gone."""
+        """Let the hooks stand inside a `with` block; however it ends, they are gone."""
+        rotary = self._architecture.rotary
+
+        def registered() -> Iterator[RemovableHandle]:
+            yield self._model.register_forward_pre_hook(self._begin, with_kwargs=True)
+            yield self._model.register_forward_hook(self._finish, with_kwargs=True)
+            if rotary is not None:
+                yield rotary.register_forward_hook(self._keep_rotation)
+
         parts = [(layer.query_module, partial(self._keep_query, layer)) for layer in self._layers]
         parts += [(layer.output, self._keep_output) for layer in self._layers]
-        with ExitStack() as stack:
-            stack.enter_context(hooks.calls(self._model, self._begin, self._finish))
-            if self._architecture.rotary is not None:
-                stack.enter_context(hooks.calls(self._architecture.rotary, dict, self._keep_rotation))
-            stack.enter_context(hooks.outputs(parts))
+        with hooks.attached(registered()), hooks.outputs(parts):
             yield
 
-    def _begin(self, inputs: dict[str, Any]) -> None:
+    def _begin(self, _module: nn.Module, _args: tuple, inputs: dict[str, Any]) -> None:
         """Find the sequences of the pass: each starts where the prefix ends."""
         places = inputs["position_ids"][0]
         starts = (places == self._start).nonzero()[:, 0].tolist()
@@ -166,7 +284,7 @@ class _Recorder:
         self._last = torch.tensor([end - 1 for _, end in self._spans], device=places.device)
         self._queries, self._heads, self._outputs, self._rotation = [], [], [], None
 
-    def _keep_rotation(self, _inputs: dict[str, Any], rotation: tuple[Tensor, Tensor]) -> None:
+    def _keep_rotation(self, _module: nn.Module, _args: tuple, rotation: tuple[Tensor, Tensor]) -> None:
         cos_and_sin = self._architecture.cos_and_sin(rotation)
         self._rotation = tuple(part[:, self._last].to(self._dtype) for part in cos_and_sin)
 
@@ -177,7 +295,7 @@ class _Recorder:
         self._heads.append(heads[0, self._last].to(self._dtype))
         self._outputs.append(output[0, self._last].to(self._dtype))
 
-    def _finish(self, inputs: dict[str, Any], _output: Any) -> None:
+    def _finish(self, _module: nn.Module, _args: tuple, inputs: dict[str, Any], _output: Any) -> None:
         if not len(self._queries) == len(self._outputs) == len(self._layers):
             raise CheckpointError(
                 f"{self._name}: the query projection was called in {len(self._queries)} and the output projection in "
@@ -186,33 +304,22 @@ class _Recorder:
             )
         cache = inputs[architectures.CACHE].layers
         keys, values = [layer.keys[0] for layer in cache], [layer.values[0] for layer in cache]
-        n_keys = keys[0].shape[1]
+        n_keys, d = keys[0].shape[1:]
         by_window = {window: self._unseen(n_keys, window) for window in {layer.window for layer in self._layers}}
         unseen = [by_window[layer.window] for layer in self._layers]
-        scores = [
-            self._scores(layer, q, K.to(self._dtype)).masked_fill_(mask, -torch.inf)
-            for layer, q, K, mask in zip(self._layers, self._queries, keys, unseen, strict=True)
-        ]
+        rotated, scores = [], []
+        for layer, q, K, mask in zip(self._layers, self._queries, keys, unseen, strict=True):
+            heads = q.unflatten(-1, (-1, d)).transpose(0, 1)[None]
+            heads = self._architecture.rotated(heads, self._rotation if layer.rotates else None)[0].transpose(0, 1)
+            of_keys = heads.unflatten(1, (len(K), -1))  # one product for each group of heads with its keys
+            S = torch.einsum("mkgd,knd->mkgn", of_keys, K.to(self._dtype)).flatten(1, 2)
+            rotated.append(heads)
+            scores.append(S.masked_fill_(mask, -torch.inf))
         self._check(scores, values)
-        self._keep(_Pass(keys, values, unseen, scores, n_keys - self._spans[-1][1]))
-
-    def _keep(self, passed: "_Pass") -> None:
-        rows = self._outputs, passed.scores, self._queries
-        outputs, scores, queries = (torch.stack(layers, 1).cpu() for layers in rows)
-        context, own = scores.tensor_split([passed.n_context], dim=-1)
-        for j, (start, end) in enumerate(self._spans):
-            self._records.append((outputs[j], own[j, ..., start:end], context[j], queries[j]))
-
-    def _scores(
-        self, layer: Layer, queries: Float[Tensor, "m heads_d"], keys: Float[Tensor, "key_heads N d"]
-    ) -> Float[Tensor, "m heads N"]:
-        """Scores of the recorded tokens to all keys of the pass, one product for each group of heads with its keys."""
-        heads = self._rotated(layer, queries.unflatten(-1, (-1, keys.shape[-1])))
-        return torch.einsum("mkgd,knd->mkgn", heads.unflatten(1, (len(keys), -1)), keys).flatten(1, 2)
-
-    def _rotated(self, layer: Layer, queries: Float[Tensor, "m heads d"]) -> Float[Tensor, "m heads d"]:
-        rotation = self._rotation if layer.rotates else None
-        return self._architecture.rotated(queries.transpose(0, 1)[None], rotation)[0].transpose(0, 1)
+        on_cpu = (torch.stack(layers, 1).cpu() for layers in (self._outputs, self._queries, scores))
+        spans, n_context = self._spans, n_keys - self._spans[-1][1]
+        passed = _Pass(self._architecture, spans, n_context, *on_cpu, rotated, keys, values, unseen, self._rotation)
+        self.recorded.extend((passed, j) for j in range(len(spans)))
 
     def _unseen(self, n_keys: int, window: int | None) -> Tensor:
         """Mask, shape (m, 1, N), of the keys in other sequences or outside the window of the recorded token."""
@@ -240,39 +347,3 @@ class _Recorder:
                 "cap, a sink, a mask or a kernel of its own), so its scores cannot be recorded; load the model with "
                 "the attention implementation that transformers chooses."
             )
-
-
-@dataclass(frozen=True, eq=False)
-class _Pass:
-    """Keys (key heads, N, d), values, masks (m, 1, N) and scores (m, heads, N) of every layer after one forward pass.
-
-    The first `n_context` of the N keys are those of the prefix.
-    """
-
-    keys: Sequence[Tensor]
-    values: Sequence[Tensor]
-    unseen: Sequence[Tensor]
-    scores: Sequence[Tensor]
-    n_context: int
-
-
-class _MapRecorder(_Recorder):
-    """A recorder of linear maps: it keeps the keys and values of a pass until the last of its sequences is taken."""
-
-    def take(self) -> tuple[Tensor, ...]:
-        """W_ZSL and dW_ICL of the next sequence."""
-        passed, j, back = self._records.popleft()
-        of_context = torch.arange(passed.keys[0].shape[1], device=self._last.device) < passed.n_context
-        of_context[0] = False
-        maps = ([], [])
-        for layer, K, V, mask in zip(self._layers, passed.keys, passed.values, passed.unseen, strict=True):
-            for kept, part in zip(maps, (~of_context, of_context), strict=True):
-                tokens = part & ~mask[j, 0]
-                W = V[:, tokens].to(self._dtype).mT @ K[:, tokens].to(self._dtype)
-                kept.append(self._architecture.rotated(W[None], back if layer.rotates else None)[0].cpu())
-        return tuple(map(torch.stack, maps))
-
-    def _keep(self, passed: _Pass) -> None:
-        cos, sin = self._rotation or (None, None)
-        for j in range(len(self._spans)):
-            self._records.append((passed, j, None if cos is None else (cos[:, [j]], -sin[:, [j]])))

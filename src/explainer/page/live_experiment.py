@@ -18,7 +18,7 @@ from explainer.data import tasks
 from explainer.data.files import fresh_folder
 from explainer.data.tasks import Example, Task
 from explainer.explorables.base import Number, Stored, rounded_to
-from explainer.models import architectures, batched_finetuning, finetuning, scoring
+from explainer.models import architectures, finetuning, scoring
 from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
 from explainer.page.asking import MADE, QUERY, TASKS, Asking, book_checkpoint
@@ -153,7 +153,7 @@ def update(checkpoint: Checkpoint, name: str, scale: float = 1) -> FineTuned:
     """The stored update of a task, times a scale."""
     factors = {part: its.float() for part, its in load_file(UPDATES / f"{name}.safetensors").items()}
     dW = scale * (factors["in"] @ factors["out"]).mT  # 2 L matrices, keys and values by turns
-    layers = [finetuning.keys_values(layer) for layer in architectures.architecture(checkpoint.model).layers]
+    layers = [KeysValues.of(layer) for layer in architectures.architecture(checkpoint.model).layers]
     put = lambda matrix, like: matrix.view_as(like).to(like.device)  # noqa: E731
     its = tuple(
         KeysValues(put(K, W.key_weight), None, put(V, W.value_weight), None)
@@ -167,11 +167,11 @@ def _trained(checkpoint: Checkpoint, name: str) -> FineTuned:
     data = tasks.load(name)
     shown = tasks.demonstrations(data, MOST, SEED)
     once = finetuning.training_ids(checkpoint, data.task, shown)
-    return finetuning.fine_tune(checkpoint, batched_finetuning.repeat_epochs(once, _EPOCHS, SEED), _LR, progress=True)
+    return finetuning.fine_tune(checkpoint, finetuning.repeat_epochs(once, _EPOCHS, SEED), _LR, progress=True)
 
 
 def _factors(finetuned: FineTuned, rank: int) -> dict[str, Tensor]:
-    """`in`, (2 L, d, rank), and `out`, (2 L, rank, keys), in float16; their product is `finetuning.truncate_rank`."""
+    """`in`, (2 L, d, rank), and `out`, (2 L, rank, keys), in float16; their product is `FineTuned.truncated`."""
     stacked = [W.flatten(0, 1) for layer in finetuned.update for W in (layer.key_weight, layer.value_weight)]
     U, s, Vh = torch.linalg.svd(torch.stack(stacked), full_matrices=False)
     root = s[:, :rank].sqrt()

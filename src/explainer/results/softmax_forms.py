@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from explainer.models.heads import Head, PromptHeads
+from explainer.models.recording import Head, PromptHeads
 from explainer.theory import duality, statistics
 from explainer.theory.statistics import Interval
 

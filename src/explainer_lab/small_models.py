@@ -1,0 +1,326 @@
+"""Trainings of the small models whose weights the book ships: python -m explainer_lab.small_models NAME.
+
+The GPTs of `explainer.models.in_context_gpt` learn regression in context. The linear transformers of
+`explainer.models.deep_linear` are trained to the end: Adam on fresh prompts comes first, then damped Gauss-Newton steps
+on a large fixed sample, until the error no longer falls; gradient descent and GD++ with the best rates for their number
+of steps are fitted by the same two stages. Each model is written to $EXPLAINER_WEIGHTS, or over the package's own.
+"""
+
+import argparse
+import hashlib
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import transformers
+from jaxtyping import Float
+from safetensors import torch as safetensors
+from torch import Generator, Tensor
+from torch.func import jacrev, vmap
+from tqdm import tqdm
+
+from explainer.data.files import rounded
+from explainer.models import deep_linear, stored_weights
+from explainer.models import in_context_gpt as gpt
+from explainer.models.deep_linear import TrainedLayers, learned_tasks
+from explainer.theory.linear_transformer import LinearAttention, descend_on_prompts, gradient_layer
+from explainer.theory.optimisation import clipped_step, warmed_up_cosine
+from explainer.theory.regression import Prompts, draw_prompts
+
+# Small GPTs
+
+
+def train_gpt(
+    setting: gpt.InContextGPTSetting,
+    *,
+    prepare: gpt.Preparation | None = None,
+    steps: int | None = None,
+    progress: bool = True,
+) -> gpt.TrainedGPT:
+    """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
+
+    The rate rises over 5 % of the steps and falls to 0 along half a cosine; `steps` ends the same run earlier. Two
+    models of one setting with other preparations are a matched pair. Repeated on the same machine with as many threads,
+    the weights are the same to the bit. Raises DivergenceError when the loss is no longer finite.
+    """
+    start = time.process_time()
+    model = gpt.InContextGPT(setting, prepare).train()
+    optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate)
+    generator = Generator().manual_seed(setting.seed)
+    losses = []
+    for step in tqdm(range(steps or setting.steps), unit="step", disable=not progress):
+        prompts = setting.prompts(setting.batch, generator)
+        loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
+        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
+        losses.append(clipped_step(model.parameters(), optimizer, loss, lr, step))
+    full = len(losses) // gpt.LOSS_WINDOW * gpt.LOSS_WINDOW
+    means = np.reshape(losses[:full], (-1, gpt.LOSS_WINDOW)).mean(1).tolist()
+    return gpt.TrainedGPT(model.eval(), means, time.process_time() - start)
+
+
+def _final_errors(model: gpt.InContextGPT) -> dict[int, tuple]:
+    """Relative error after a quarter, half and all of the examples, on 4,000 new prompts of the training's kind."""
+    prompts = model.setting.prompts(4000, Generator().manual_seed(gpt.TEST_SEED))
+    N = prompts.n_examples
+    errors = gpt.relative_errors(partial(gpt.query_prediction, model), prompts, (N // 4, N // 2, N))
+    return {k: (*error, error.undefined) for k, error in errors.items()}
+
+
+def _save_gpt(trained: gpt.TrainedGPT, name: str) -> None:
+    """Write a model, its setting, losses, errors and provenance."""
+    model, state = trained.model, trained.model.state_dict()
+    weights = safetensors.save({key: tensor.contiguous() for key, tensor in state.items()})
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    description = {
+        "setting": asdict(model.setting),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "losses": rounded(trained.losses),
+        "errors": rounded(_final_errors(model)),
+        "provenance": {
+            "versions": versions | {"transformers": transformers.__version__},
+            "cpu_seconds": round(trained.seconds, 1),
+            "sha256": hashlib.sha256(weights).hexdigest(),
+        },
+    }
+    stored_weights.write(stored_weights.directory() / name, weights, description)
+
+
+# Linear transformers: prompts x ~ N(0, I), and what they are fitted to
+
+_LOSS_WINDOW = 100  # a stored loss of Adam is the mean over so many steps
+_CHUNK = 1024  # prompts whose Jacobian is held at once
+_SMALLEST_DAMPING, _LARGEST_DAMPING = 1e-10, 1e10
+_SOFTER, _HARDER = 5.0, 4.0
+
+_STARTS = (
+    *(("gradient descent", L, 0) for L in (2, 3)),
+    *(("GD++", L, seed) for L in (2, 3) for seed in range(3)),
+    *(("transformer", L, seed) for L in (2, 3) for seed in range(10)),
+)
+"""Family, number of layers and seed of all that the book stores."""
+
+
+class _Sample(NamedTuple):
+    """Second moments G (B, d+1, d+1) of the examples of B prompts, and their tasks (B, d)."""
+
+    G: Tensor
+    tasks: Tensor
+
+    def chunks(self) -> Iterator["_Sample"]:
+        return (_Sample(*pair) for pair in zip(*(tensor.split(_CHUNK) for tensor in self), strict=True))
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """Everything that determines a training, besides its start: prompts and the two stages.
+
+    `samples` are the sizes of the fixed samples of the second stage, one after another, `iterations` its largest
+    numbers of steps on each. A sample is done with when the error falls by less than the share `tolerance`.
+    """
+
+    dimension: int = 5
+    n_examples: int = 20
+    steps: int = 3000
+    batch: int = 256
+    rate: float = 0.03
+    samples: tuple[int, ...] = (2**13, 2**16)
+    iterations: tuple[int, ...] = (100, 20)
+    tolerance: float = 1e-8
+    test_prompts: int = 200_000
+    sample_seed: int = 1_000_001
+    test_seed: int = gpt.TEST_SEED
+
+    def draw(self, generator: Generator, n: int | None = None, dtype: torch.dtype = torch.float32) -> Prompts:
+        """A batch of prompts, or n of them."""
+        covariance = torch.eye(self.dimension)
+        return draw_prompts(n or self.batch, self.n_examples, covariance, generator=generator, dtype=dtype)
+
+    def sample(self, n: int, seed: int) -> _Sample:
+        """Second moments and tasks of n prompts in float64."""
+        generator, parts = Generator().manual_seed(seed), []
+        for first in range(0, n, 20_000):
+            prompts = self.draw(generator, min(20_000, n - first), torch.float64)
+            parts.append((deep_linear.moments(prompts), prompts.tasks))
+        return _Sample(*map(torch.cat, zip(*parts, strict=True)))
+
+
+def _train_layers(family: str, n_layers: int, seed: int, schedule: _Schedule) -> TrainedLayers:
+    """Train from one start: Adam on fresh prompts, then Gauss-Newton steps on fixed samples, each larger.
+
+    Raises DivergenceError when the loss is no longer finite.
+    """
+    began = time.process_time()
+    after_adam, losses = _descended(family, n_layers, seed, schedule)
+    adam, errors = _balanced(after_adam), []
+    parameters = _parameters(family, adam)
+    last = schedule.sample(schedule.samples[-1], schedule.sample_seed)
+    on_last = _Fit(partial(_layers, family, d=schedule.dimension), last)
+    gradients = [on_last.gradient(parameters).norm().item()]
+    for n, iterations in zip(schedule.samples, schedule.iterations, strict=True):
+        fit = on_last._replace(sample=_Sample(*(tensor[:n] for tensor in last)))
+        parameters, fallen = _gauss_newton(fit, parameters, iterations, schedule.tolerance)
+        errors.append(fallen)
+    layers = _balanced(on_last.layers_of(parameters))
+    gradients.append(on_last.gradient(_parameters(family, layers)).norm().item())
+    test = schedule.sample(schedule.test_prompts, schedule.test_seed)
+    record = {
+        "adam": losses[: schedule.steps].reshape(-1, _LOSS_WINDOW).mean(1).tolist(),
+        "samples": errors,
+        "gradients": gradients,
+        "test": [_error(one, test).item() for one in (adam, layers)],
+        "cpu_seconds": round(time.process_time() - began, 1),
+    }
+    return TrainedLayers(family, n_layers, seed, adam, layers, rounded(record))
+
+
+def _descended(
+    family: str, n_layers: int, seed: int, schedule: _Schedule
+) -> tuple[LinearAttention, Float[Tensor, " steps"]]:
+    """Layers (L, d+1, d+1) after Adam on fresh prompts, in float64, and the loss of the batch at every step."""
+    generator, d = Generator().manual_seed(seed), schedule.dimension
+    example = schedule.draw(generator).inputs
+    parameters = _initial(family, n_layers, d, generator).to(example).requires_grad_()
+
+    def predict(prompts: Prompts) -> Float[Tensor, " B"]:
+        return (learned_tasks(_layers(family, parameters, d), deep_linear.moments(prompts)) * prompts.x_q).sum(1)
+
+    optimiser = torch.optim.Adam([parameters], lr=schedule.rate)
+    losses = descend_on_prompts(optimiser, predict, schedule.draw, steps=schedule.steps, seed=seed)
+    record = torch.tensor(list(losses), dtype=torch.float64)
+    return _layers(family, parameters.detach().double(), d), record
+
+
+def _initial(family: str, n_layers: int, d: int, generator: Generator) -> Tensor:
+    def uniform() -> Tensor:
+        return 0.5 * torch.rand(n_layers, 1, generator=generator, dtype=torch.float64)
+
+    if family == "transformer":
+        return 0.1 * torch.randn(n_layers, 2, d + 1, d + 1, generator=generator, dtype=torch.float64)
+    dampings = [uniform()] if family == "GD++" else []
+    # Gradient descent's result does not depend on the order of the rates, so equal ones would stay equal for ever.
+    return torch.cat([0.5 + uniform(), *dampings], dim=1)
+
+
+def _layers(family: str, parameters: Float[Tensor, "L *P"], d: int) -> LinearAttention:
+    """The layers that a family makes of its parameters."""
+    if family == "transformer":
+        return LinearAttention(*parameters.unbind(1))
+    return gradient_layer(d, parameters[:, 0], parameters[:, 1] if family == "GD++" else 0.0)
+
+
+def _parameters(family: str, layers: LinearAttention) -> Tensor:
+    """The parameters from which a family makes these layers."""
+    if family == "transformer":
+        return torch.stack(layers, 1)
+    scale = layers.W_KQ[:, 0, 0]  # the construction has ones here
+    rates, dampings = -layers.W_PV[:, -1, -1] * scale, -layers.W_PV[:, 0, 0] * scale
+    return torch.stack([rates, dampings][: 2 if family == "GD++" else 1], 1)
+
+
+def _balanced(layers: LinearAttention) -> LinearAttention:
+    """The same predictions from W_PV and W_KQ of equal norm in each layer: (c W_PV, W_KQ / c) is the same for every c.
+
+    Without it the gradient's norm would depend on c. Layers in which one of the two is zero stay as they are.
+    """
+    norms = [torch.linalg.matrix_norm(matrix) for matrix in layers]
+    c = torch.where(norms[0] * norms[1] > 0, (norms[1] / norms[0]).sqrt(), torch.ones_like(norms[0]))
+    return LinearAttention(layers.W_PV * c[:, None, None], layers.W_KQ / c[:, None, None])
+
+
+def _error(layers: LinearAttention, sample: _Sample) -> Tensor:
+    """Error of the prediction over that of predicting 0, E|v - w|^2 / d: the mean over x_q ~ N(0, I) is exact."""
+    sums = [((learned_tasks(layers, chunk.G) - chunk.tasks) ** 2).sum() for chunk in sample.chunks()]
+    return torch.stack(sums).sum() / sample.tasks.numel()
+
+
+class _Fit(NamedTuple):
+    """`_error` on a fixed sample as a function of parameters, of which `layers_of` makes layers."""
+
+    layers_of: Callable[[Tensor], LinearAttention]
+    sample: _Sample
+
+    def error(self, parameters: Tensor) -> float:
+        return _error(self.layers_of(parameters), self.sample).item()
+
+    def gradient(self, parameters: Tensor) -> Tensor:
+        """J^T r, twice: the gradient of the error, in the shape of the parameters."""
+        return 2 * self.normal_equations(parameters)[0].view_as(parameters)
+
+    def normal_equations(self, parameters: Tensor) -> tuple[Float[Tensor, " p"], Float[Tensor, "p p"]]:
+        """J^T r and J^T J of the residuals r = (v - w) / sqrt(B d), summed over chunks of the sample."""
+
+        def missed(flat: Tensor, G: Tensor, task: Tensor) -> Tensor:
+            return learned_tasks(self.layers_of(flat.view_as(parameters)), G) - task
+
+        flat = parameters.flatten()
+        jacobians = vmap(jacrev(missed), in_dims=(None, 0, 0))
+        gradient, curvature = torch.zeros_like(flat), flat.new_zeros(len(flat), len(flat))
+        for chunk in self.sample.chunks():
+            J, r = jacobians(flat, *chunk).flatten(0, 1), missed(flat, *chunk).flatten()
+            gradient += J.T @ r / self.sample.tasks.numel()
+            curvature += J.T @ J / self.sample.tasks.numel()
+        return gradient, curvature
+
+
+def _gauss_newton(fit: _Fit, parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
+    """Lower the error of a fit by damped Gauss-Newton steps; return the parameters and the error after every step.
+
+    A step s solves (J^T J + mu diag(J^T J)) s = -J^T r. mu shrinks after a step that lowers the error and grows until
+    one does.
+    Source: Marquardt 1963, An algorithm for least-squares estimation of nonlinear parameters.
+    """
+    errors, mu = [fit.error(parameters)], 1e-3
+    for _ in range(iterations):
+        gradient, curvature = fit.normal_equations(parameters)
+        scale = curvature.diagonal().clamp_min(1e-12)  # some entries have no effect
+        while mu < _LARGEST_DAMPING:
+            step = torch.linalg.solve(curvature + (mu * scale + 1e-13).diag(), -gradient)
+            error = fit.error(parameters + step.view_as(parameters))
+            if error < errors[-1]:
+                break
+            mu *= _HARDER
+        else:
+            break  # nothing is lower
+        parameters, mu = parameters + step.view_as(parameters), max(mu / _SOFTER, _SMALLEST_DAMPING)
+        errors.append(error)
+        if error > (1 - tolerance) * errors[-2]:
+            break
+    return parameters, errors
+
+
+def _save_layers(runs: Sequence[TrainedLayers], schedule: _Schedule) -> None:
+    description = {
+        "command": "python -m explainer_lab.small_models deep_linear",
+        "schedule": asdict(schedule),
+        "runs": [run.entry(asdict(schedule)) for run in runs],
+        "provenance": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "instructions": torch.backends.cpu.get_cpu_capability(),
+            "threads": torch.get_num_threads(),
+        },
+    }
+    weights = {name: matrix for run in runs for name, matrix in run.matrices().items()}
+    path = stored_weights.directory() / deep_linear.NAME
+    stored_weights.write(path, safetensors.save(weights), description)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train one of the book's models, measure and write it; all starts of the linear transformers, forty minutes."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("name", choices=(*gpt.STORED, deep_linear.NAME))
+    name = parser.parse_args(arguments).name
+    if name == deep_linear.NAME:
+        schedule = _Schedule()
+        _save_layers([_train_layers(*start, schedule) for start in tqdm(_STARTS, unit="start")], schedule)
+    else:
+        _save_gpt(train_gpt(gpt.STORED[name]), name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,298 @@
+"""Trainings of the small models: repeated to the bit, learning, as stored; Gauss-Newton against autograd."""
+
+from dataclasses import asdict, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from torch import Generator
+
+from explainer.data.files import rounded
+from explainer.errors import CheckpointError, DivergenceError
+from explainer.models import deep_linear, stored_weights
+from explainer.models import in_context_gpt as gpt
+from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
+from explainer.theory.linear_transformer import LinearAttention
+from explainer.theory.optimisation import warmed_up_cosine
+from explainer_lab import small_models as lab
+from explainer_lab.small_models import train_gpt
+
+SMALL = InContextGPTSetting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
+
+
+@pytest.fixture(scope="module")
+def trained() -> gpt.TrainedGPT:
+    return train_gpt(SMALL, progress=False)
+
+
+# Small GPTs
+
+
+def test_learning_rate_rises_and_falls():
+    rates = [warmed_up_cosine(step, 200) for step in range(201)]
+    assert rates[:10] == pytest.approx([i / 10 for i in range(1, 11)], abs=0.01)
+    assert max(rates) == pytest.approx(1, abs=0.01)
+    assert rates[100] == pytest.approx(0.5)
+    assert rates[200] == pytest.approx(0, abs=1e-12)
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert [warmed_up_cosine(0, steps) for steps in (1, 27, 33, 50)] == [1, 1, 1 / 2, 1 / 2]  # of so many: 1, 1, 2, 2
+
+
+def test_training_is_repeated_to_the_bit_and_leaves_the_global_generator(trained):
+    torch.manual_seed(7)
+    state = torch.get_rng_state()
+    again = train_gpt(SMALL, progress=False)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert again.losses == trained.losses != train_gpt(replace(SMALL, seed=1), progress=False).losses
+    for name, weights in trained.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], weights), name
+
+
+def test_short_run_begins_the_same_run(trained):
+    short = train_gpt(SMALL, steps=20, progress=False)
+    assert short.losses == trained.losses[:2]
+    assert len(trained.losses) == SMALL.steps // gpt.LOSS_WINDOW
+
+
+def test_first_loss_is_that_of_the_drawn_weights():
+    """The mean over the prompts and all N + 1 inputs of (yhat - y)^2, by hand."""
+    one = replace(SMALL, steps=gpt.LOSS_WINDOW, learning_rate=1e-12)  # too small for a step to matter
+    model, generator, losses = InContextGPT(one), Generator().manual_seed(one.seed), []
+    for _ in range(gpt.LOSS_WINDOW):
+        prompts = one.prompts(one.batch, generator)
+        errors = gpt.predictions(model, prompts) - prompts.targets
+        losses.append(sum(e.item() ** 2 for e in errors.flatten()) / errors.numel())
+    assert train_gpt(one, progress=False).losses == pytest.approx([np.mean(losses)], rel=1e-4)
+
+
+def test_preparation_sees_the_same_weights_and_changes_the_model():
+    seen = []
+
+    def prepare(model):
+        seen.append({name: weights.clone() for name, weights in model.state_dict().items()})
+        model.ln_f.weight.requires_grad_(False)
+        model.ln_f.weight.fill_(2)
+        return model
+
+    prepared = train_gpt(SMALL, prepare=prepare, steps=10, progress=False)
+    for name, weights in InContextGPT(SMALL).gpt.state_dict().items():
+        assert torch.equal(seen[0][name], weights)
+    assert (prepared.model.gpt.ln_f.weight == 2).all()
+
+
+def test_training_learns():
+    """The height of the line is learned within a hundred steps; the slope takes thousands."""
+    line = InContextGPTSetting(
+        "line", dimension=2, n_examples=6, layers=1, width=16, heads=2, inner=32, steps=120, batch=32
+    )
+    losses = train_gpt(replace(line, learning_rate=1e-2), progress=False).losses
+    assert np.mean(losses[-3:]) < 0.8 * losses[0]
+
+
+def test_divergence_is_named():
+    with pytest.raises(DivergenceError, match="lower the learning rate"):
+        train_gpt(replace(SMALL, learning_rate=1e30), progress=False)
+
+
+def test_files_return_the_same_model(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpt, "STORED", {"tiny": SMALL})
+    monkeypatch.setattr(lab, "train_gpt", lambda setting: trained)
+    monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
+    lab.main(["tiny"])
+    again = gpt.stored("tiny")
+    assert again.model.setting == SMALL and not again.model.training
+    for name, weights in trained.model.state_dict().items():
+        assert torch.equal(again.model.state_dict()[name], weights), name
+    assert again.losses == pytest.approx(trained.losses, rel=1e-3)
+    description = stored_weights.describe(tmp_path / "tiny")
+    assert description["setting"] == asdict(SMALL) and description["errors"].keys() == {"1", "2", "4"}
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    monkeypatch.setattr(stored_weights.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(CheckpointError, match="disk full"):
+        lab.main(["tiny"])
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def often(*names):
+    """All stored models; those that are not named are for weekly runs."""
+    return [name if name in names else pytest.param(name, marks=pytest.mark.weekly) for name in gpt.STORED]
+
+
+@pytest.mark.parametrize("name", often("gpt_line", "gpt_noisy", "gpt_pool_4"))
+def test_stored_errors_are_measured_again(name):
+    errors = stored_weights.describe(stored_weights.directory() / name)["errors"]
+    for k, error in lab._final_errors(gpt.stored(name).model).items():
+        assert errors[str(k)] == pytest.approx(list(error), rel=2e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", often("gpt_line"))
+def test_stored_run_begins_again_as_it_did(name):
+    n = 50 // gpt.LOSS_WINDOW
+    losses = train_gpt(gpt.STORED[name], steps=50, progress=False).losses
+    assert losses == pytest.approx(stored_weights.describe(stored_weights.directory() / name)["losses"][:n], rel=2e-3)
+
+
+# Linear transformers
+
+
+TINY = lab._Schedule(
+    dimension=2,
+    n_examples=6,
+    steps=lab._LOSS_WINDOW,
+    batch=8,
+    samples=(64, 128),
+    iterations=(4, 2),
+    test_prompts=100,
+)
+TWO = (("transformer", 2, 0), ("GD++", 2, 1))
+
+
+def sample(n=5):
+    prompts = TINY.draw(Generator().manual_seed(1), n, torch.float64)
+    return lab._Sample(deep_linear.moments(prompts), prompts.tasks)
+
+
+def layers(family="transformer", n_layers=3):
+    parameters = lab._initial(family, n_layers, TINY.dimension, Generator().manual_seed(2))
+    return lab._layers(family, parameters, TINY.dimension)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return [lab._train_layers(*start, TINY) for start in TWO]
+
+
+def test_descent_begins_at_unequal_rates_between_a_half_and_one_and_a_transformer_at_small_numbers():
+    def first(family):
+        return lab._initial(family, 200, 5, Generator().manual_seed(2))
+
+    rates, dampings = first("GD++").T
+    for values, low in ((rates, 0.5), (dampings, 0.0), (first("gradient descent")[:, 0], 0.5)):
+        assert low <= values.min() < low + 0.02 and low + 0.48 < values.max() < low + 0.5
+    assert first("transformer").std() == pytest.approx(0.1, rel=0.05)
+
+
+def test_sample_is_drawn_in_parts():
+    schedule = replace(TINY, dimension=1, n_examples=1)
+    whole, generator = schedule.sample(20_003, 3), Generator().manual_seed(3)
+    parts = [schedule.draw(generator, n, torch.float64) for n in (20_000, 3)]
+    assert torch.equal(whole.G, torch.cat([deep_linear.moments(part) for part in parts]))
+    assert torch.equal(whole.tasks, torch.cat([part.tasks for part in parts]))
+
+
+def test_balance_changes_no_prediction():
+    stack, G = layers(), sample().G
+    even = lab._balanced(LinearAttention(7 * stack.W_PV, stack.W_KQ / 7))
+    torch.testing.assert_close(*[torch.linalg.matrix_norm(matrix) for matrix in even])
+    torch.testing.assert_close(deep_linear.learned_tasks(even, G), deep_linear.learned_tasks(stack, G))
+    nothing = LinearAttention(0 * stack.W_PV, stack.W_KQ)
+    assert all(torch.equal(a, b) for a, b in zip(lab._balanced(nothing), nothing, strict=True))
+
+
+@pytest.mark.parametrize("family", ["gradient descent", "GD++", "transformer"])
+def test_parameters_are_read_off_the_layers(family):
+    stack, G = layers(family), sample().G
+    again = lab._layers(family, lab._parameters(family, lab._balanced(stack)), TINY.dimension)
+    torch.testing.assert_close(deep_linear.learned_tasks(again, G), deep_linear.learned_tasks(stack, G))
+
+
+@pytest.mark.slow
+def test_one_trained_layer_is_one_gradient_step():
+    d, N = 5, 20
+    run, _ = lab._descended("transformer", 1, 0, lab._Schedule(steps=600))
+    learned, identity = -run.W_PV[0, -1, -1] * run.W_KQ[0, :d, :d], torch.eye(d, dtype=torch.float64)
+    torch.testing.assert_close(learned, identity / (1 + (d + 1) / N), atol=0.05, rtol=0)
+
+
+def test_fitted_gradient_descent_finds_two_unequal_rates():
+    run, losses = lab._descended("gradient descent", 2, 0, lab._Schedule(steps=300))
+    rates = -run.W_PV[:, -1, -1].sort().values
+    torch.testing.assert_close(rates, torch.tensor([1.25, 0.515]).double(), atol=0.12, rtol=0)
+    assert run.W_PV.dtype == torch.float64 and losses.shape == (301,)
+
+
+def fit(family, of):
+    return lab._Fit(lambda parameters: lab._layers(family, parameters, TINY.dimension), of)
+
+
+def test_normal_equations_are_those_of_the_error(monkeypatch):
+    monkeypatch.setattr(lab, "_CHUNK", 3)
+    of, parameters = fit("transformer", sample()), torch.stack(layers(), 1)
+    gradient, curvature = of.normal_equations(parameters)
+    free = parameters.clone().requires_grad_()
+    (whole,) = torch.autograd.grad(lab._error(of.layers_of(free), of.sample), free)
+    torch.testing.assert_close(2 * gradient, whole.flatten())
+    torch.testing.assert_close(of.gradient(parameters), whole)
+
+    def missed(parameters):
+        return (deep_linear.learned_tasks(of.layers_of(parameters), of.sample.G) - of.sample.tasks).flatten()
+
+    J = torch.autograd.functional.jacobian(missed, parameters).flatten(1)
+    torch.testing.assert_close(curvature, J.T @ J / len(J))
+
+
+def test_gauss_newton_solves_what_is_linear():
+    """One gradient step: the best rate is a quotient of sums."""
+    of = sample(40)
+    h = of.G[:, :-1, -1]
+    best = (h * of.tasks).sum() / (h * h).sum()
+    start = torch.tensor([[5.0]], dtype=torch.float64)
+    rate, errors = lab._gauss_newton(fit("gradient descent", of), start, 50, 1e-12)
+    torch.testing.assert_close(rate.squeeze(), best)
+    assert all(after < before for before, after in pairwise(errors))
+
+
+def test_gauss_newton_ends_where_nothing_is_lower():
+    solved = lab._Sample(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
+    start = torch.ones(2, 1, dtype=torch.float64)
+    rates, errors = lab._gauss_newton(fit("gradient descent", solved), start, 5, 1e-8)
+    assert torch.equal(rates, start) and errors == [0.0]
+
+
+def test_training_lowers_the_error_and_repeats(runs):
+    for start, run in zip(TWO, runs, strict=True):
+        first, second = run.record["samples"]
+        assert first[-1] <= first[0] and second[-1] <= second[0] != first[-1], "of another sample, which is larger"
+        assert len(run.record["adam"]) == 1 and len(run.record["gradients"]) == len(run.record["test"]) == 2
+        assert run.layers.W_PV.dtype == torch.float64 and run.layers.W_PV.shape == (2, 3, 3)
+        again = lab._train_layers(*start, TINY)
+        torch.testing.assert_close(again.layers, run.layers, atol=1e-9, rtol=1e-9)
+
+
+def test_layers_are_stored_and_read(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr(lab, "_STARTS", TWO)
+    monkeypatch.setattr(lab, "_train_layers", lambda *start: runs[TWO.index(start[:3])])
+    monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
+    lab.main(["deep_linear"])
+    for run in runs:
+        (again,) = deep_linear.stored(run.family, run.n_layers)
+        assert again.seed == run.seed and again.record == run.record
+        for a, b in zip([*again.adam, *again.layers], [*run.adam, *run.layers], strict=True):
+            assert torch.equal(a, b)
+
+
+def test_book_has_every_start_of_this_schedule():
+    description = stored_weights.describe(stored_weights.directory() / "deep_linear")
+    assert [(run["family"], run["n_layers"], run["seed"]) for run in description["runs"]] == list(lab._STARTS)
+    assert description["schedule"] == rounded(asdict(lab._Schedule()))
+
+
+def test_stored_errors_of_layers_are_measured_again():
+    test = lab._Schedule().sample(20_000, lab._Schedule().test_seed)
+    for family, n_layers in {start[:2] for start in lab._STARTS}:
+        for run in deep_linear.stored(family, n_layers):
+            if run.at_rest:  # the others err so rarely that few prompts decide
+                assert lab._error(run.layers, test).item() == pytest.approx(run.record["test"][1], rel=0.3)
+
+
+@pytest.mark.weekly
+@pytest.mark.slow
+@pytest.mark.parametrize("n_layers", [2, 3])
+def test_most_starts_of_a_short_training_end_where_those_of_the_book_are_at_rest(n_layers):
+    short = lab._Schedule(steps=1000, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
+    resting = [run.record["test"][1] for run in deep_linear.stored("transformer", n_layers) if run.at_rest]
+    errors = [lab._train_layers("transformer", n_layers, seed, short).record["test"][1] for seed in range(5)]
+    assert min(errors) > 0.75 * min(resting)
+    assert sorted(errors)[2] < 1.5 * max(resting), errors
