@@ -272,6 +272,13 @@ _PutIn = dict[str, tuple[int, Sequence[Tensor]]]
 """By the name of an intervention, the layer after which vectors are added, and these: their answers are averaged."""
 
 
+def _output_projection(layer: Layer, outputs: Float[Tensor, "*n heads d_v"]) -> Float[Tensor, "*n heads d"]:
+    """What each head of a block adds to the residual stream: its part of the output projection."""
+    alone = torch.diag_embed(outputs.movedim(-1, -2)).movedim(-3, -1)
+    nothing = layer.output.forward(torch.zeros_like(outputs).flatten(-2))
+    return layer.output.forward(alone.flatten(-2)) - nothing[..., None, :]
+
+
 def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, list[float]]]]:
     """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind."""
     selected = rival.selected
@@ -282,7 +289,7 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     generator = rival.setting.generator(8, rival.setting.task)
     put_in["vector_random"] = at, [projections.random_like(changes[""][at], generator) for _ in range(N_RANDOM)]
     added = {
-        name: torch.stack([interventions.output_projection(*each) for each in zip(rival.layers, change, strict=True)])
+        name: torch.stack([_output_projection(*each) for each in zip(rival.layers, change, strict=True)])
         for name, asked in selected.items()
         for change in [(asked.after.heads() - asked.without.heads()).mean(0)]
     }

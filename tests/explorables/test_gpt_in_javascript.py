@@ -67,5 +67,5 @@ def test_rounding_to_float16_hardly_changes_a_prediction():
     """The page's model is the measured one, to a tenth of a per cent of a standard deviation of the targets."""
     exact, page = gpt.stored("gpt_line").model, rounded(gpt.stored("gpt_line").model)
     prompts = exact.setting.prompts(500, torch.Generator().manual_seed(0))
-    change = gpt.predictions(page, prompts) - gpt.predictions(exact, prompts)
+    change = gpt._predictions(page, prompts) - gpt._predictions(exact, prompts)
     assert change.square().mean().sqrt() < 1e-3 * prompts.targets.std()

@@ -100,7 +100,7 @@ def test_gpt_agrees_with_pytorch(case, model):
 
 
 def test_linear_transformer_is_the_best_on_the_training_of_the_gpt(model):
-    torch.testing.assert_close(preconditioner().float(), gpt.linear_preconditioner(model.setting))
+    torch.testing.assert_close(preconditioner().float(), model.setting.linear_preconditioner())
     assert model.setting.n_examples == N and pytest.approx(PENALTY) == gpt.LINE_NOISE**2
 
 

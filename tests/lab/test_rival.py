@@ -77,7 +77,7 @@ def test_heads_record_what_enters_the_output_projection_and_add_up_to_attention(
     added = []
     for i, layer in enumerate(found.layers):
         bias = layer.output.forward(torch.zeros_like(outputs[:, i].flatten(1)))
-        added.append(interventions.output_projection(layer, outputs[:, i]).sum(-2) + bias)
+        added.append(rival._output_projection(layer, outputs[:, i]).sum(-2) + bias)
     torch.testing.assert_close(torch.stack(added, 1), attention, atol=1e-5, rtol=1e-4)
 
 

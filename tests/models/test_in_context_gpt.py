@@ -2,6 +2,7 @@
 
 import base64
 import json
+import shutil
 from functools import partial
 
 import hypothesis.strategies as st
@@ -71,7 +72,7 @@ def test_random_covariance_prompts_have_a_covariance_each():
 def test_prediction_is_gpt2_on_the_prompt_up_to_its_input():
     """One pass over the whole prompt equals a pass for every k over k examples and an input, token by token."""
     model, prompts = tiny_models.with_large_weights(InContextGPT(SMALL).double()), SMALL.prompts(3, seeded())
-    predicted = gpt.predictions(model, prompts)
+    predicted = gpt._predictions(model, prompts)
     for b in range(3):
         for k in range(SMALL.n_examples + 1):
             rows = []
@@ -92,17 +93,17 @@ def test_no_prediction_sees_its_own_target_or_what_follows(k, factor):
     inputs, targets = prompts.inputs.clone(), prompts.targets.clone()
     targets[:, k:] *= factor
     inputs[:, k + 1 :] *= factor
-    changed = gpt.predictions(model, Prompts(inputs, targets, prompts.tasks))
-    before = gpt.predictions(model, prompts)
+    changed = gpt._predictions(model, Prompts(inputs, targets, prompts.tasks))
+    before = gpt._predictions(model, prompts)
     assert torch.equal(changed[:, : k + 1], before[:, : k + 1])
 
 
 def test_predictions_refuse_prompts_of_another_size():
     model = InContextGPT(SMALL)
     with pytest.raises(ShapeError, match=r"5 examples of 3 inputs; this model reads at most 4 of 3"):
-        gpt.predictions(model, gpt._isotropic(2, 5, 3, seeded()))
+        gpt._predictions(model, gpt._isotropic(2, 5, 3, seeded()))
     with pytest.raises(ShapeError, match=r"of 2 inputs"):
-        gpt.predictions(model, gpt._isotropic(2, 4, 2, seeded()))
+        gpt._predictions(model, gpt._isotropic(2, 4, 2, seeded()))
 
 
 # Errors
@@ -130,7 +131,7 @@ def test_linear_preconditioner_is_the_least_squares_fit(distribution, d):
     h = (prompts.y[..., None] * prompts.X).mean(1).double()
     features = (prompts.x_q.double()[:, :, None] * h[:, None]).flatten(1)
     fit = torch.linalg.lstsq(features, prompts.y_q.double()[:, None]).solution.reshape(d, d)
-    torch.testing.assert_close(gpt.linear_preconditioner(setting).double(), fit, atol=0.02, rtol=0)
+    torch.testing.assert_close(setting.linear_preconditioner().double(), fit, atol=0.02, rtol=0)
 
 
 # Files

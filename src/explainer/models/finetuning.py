@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 from tqdm import tqdm, trange
 
 from explainer.data.tasks import Example, Task
-from explainer.errors import CheckpointError, DivergenceError, TaskError
+from explainer.errors import DivergenceError
 from explainer.models import architectures, hooks, onednn, scoring
 from explainer.models.architectures import Architecture, Layer, Projection
 from explainer.models.loading import Checkpoint
@@ -176,16 +176,8 @@ class _Asked(NamedTuple):
     first: int
 
 
-def _asked(checkpoint: Checkpoint, run: Run) -> list[_Asked]:
-    """The sequence of every step; TaskError for one without a token to predict, CheckpointError for one too long."""
-    for t, sequence in enumerate(run.sequences):
-        if len(sequence) < 2:
-            raise TaskError(f"sequence {t} has {len(sequence)} tokens; training needs one to predict from another.")
-        if len(sequence) > checkpoint.context_length:
-            raise CheckpointError(
-                f"{checkpoint.name} has {checkpoint.context_length} positions, sequence {t} has {len(sequence)} "
-                "tokens; shorten its text."
-            )
+def _asked(run: Run) -> list[_Asked]:
+    """The sequence of every step."""
     every = map(tuple, run.sequences)
     return [_Asked(ids, 1 if run.answers is None else len(ids) - run.answers[ids]) for ids in every]
 
@@ -240,7 +232,7 @@ def fine_tune(
     CE(softmax(readout(h_l)), next tokens), where h_l is the residual stream after block l, and the gradient stops at
     the input of every block.
 
-    Raises CheckpointError (unknown family, sequence too long) and TaskError (sequence without a token to predict).
+    Raises CheckpointError for an unknown family.
     Source: Dai et al. (2023), section 3.2; code: fairseq/trainer.py (`attn_kv`), criterions/fs_ft.py. Deutch et al.
     (2024), "layer-causal gradient descent"; code (GiilDe/ft-vs-icl): models/gpt.py, criterions/fs_ft.py, run.sh.
     """
@@ -258,8 +250,6 @@ def fine_tune_runs(
 
     dW_(b,t+1) = dW_(b,t) - lr_b dL_(b,t)/dW for all runs b. A run that diverges stands still from there on and has its
     last state for every later number, `diverged_at` as in `FineTuned`.
-
-    Raises CheckpointError and TaskError as `fine_tune`.
     """
     return _Descent(checkpoint, runs, _language_modelling).run(after, progress)
 
@@ -271,9 +261,9 @@ def fine_tune_every_weight(checkpoint: Checkpoint, run: Run, batch: int, *, prog
     L_t is the mean loss of the next `batch` sequences. The checkpoint changes when the next step is asked for, and has
     its own weights again, to the bit, when the iterator is closed, which is at its end or by `contextlib.closing`.
 
-    Raises CheckpointError and TaskError as `fine_tune`, and DivergenceError before a step whose loss is not finite.
+    Raises DivergenceError before a step whose loss is not finite.
     """
-    model, asked = checkpoint.model, _asked(checkpoint, run)
+    model, asked = checkpoint.model, _asked(run)
     parameters = list(model.parameters())
     with _holding_copies(parameters):
         model.requires_grad_(True)
@@ -346,7 +336,7 @@ class _Descent:
         on_queries: _OnQueries | None = None,
     ):
         self._checkpoint, self._runs, self._objective, self._on_queries = checkpoint, runs, objective, on_queries
-        self._asked = [_asked(checkpoint, run) for run in runs]
+        self._asked = [_asked(run) for run in runs]
         self._architecture = architectures.architecture(checkpoint.model)
         self._keys = [_Trained(layer.key, len(runs)) for layer in self._architecture.layers]
         self._values = [_Trained(layer.value, len(runs)) for layer in self._architecture.layers]

@@ -132,6 +132,21 @@ class InContextGPTSetting:
         """Prompts of the kind that the model is trained on."""
         return _DISTRIBUTIONS[self.distribution](n_prompts, self.n_examples, self.dimension, generator)
 
+    def linear_preconditioner(self) -> Float[Tensor, "d d"]:
+        """The best A of one layer of linear attention, yhat = x_q^T A h: (E h h^T)^-1 for inputs with E x x^T = I.
+
+        Isotropic inputs: Gamma^-1. Random covariances: 1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (diag(4, 2)
+        + noise^2 I)/N.
+        Source: Zhang, Frei and Bartlett 2024, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
+        """
+        N, identity = self.n_examples, torch.eye(self.dimension)
+        if self.distribution == "line":
+            fourth_moment = torch.diag(torch.tensor([4.0, 2.0]))
+            return torch.linalg.inv((1 - 1 / N) * identity + (fourth_moment + LINE_NOISE**2 * identity) / N)
+        if self.distribution == "random covariance":
+            return exponential_preconditioner(self.dimension, N) * identity
+        return torch.linalg.inv(gamma(identity, N))
+
 
 class InContextGPT(nn.Module):
     """GPT-2 between a linear map from d numbers to its width and one from its width to one number, without dropout.
@@ -196,7 +211,7 @@ class TrainedGPT(NamedTuple):
 
 
 @torch.inference_mode()
-def predictions(model: InContextGPT, prompts: Prompts) -> Float[Tensor, "B n"]:
+def _predictions(model: InContextGPT, prompts: Prompts) -> Float[Tensor, "B n"]:
     """yhat_k for every input x_k of the prompts, from the k - 1 examples before it; column i has seen i examples.
 
     Raises ShapeError for prompts of more examples, or of other inputs, than the model's setting.
@@ -212,8 +227,8 @@ def predictions(model: InContextGPT, prompts: Prompts) -> Float[Tensor, "B n"]:
 
 
 def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B"]:
-    """Prediction of each query's target after all examples, the last column of `predictions`."""
-    return predictions(model, prompts)[:, -1]
+    """Prediction of each query's target after all examples, the last column of `_predictions`."""
+    return _predictions(model, prompts)[:, -1]
 
 
 def relative_errors(estimator: _Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20)) -> dict[int, Interval]:
@@ -224,22 +239,6 @@ def relative_errors(estimator: _Estimator, prompts: Prompts, ks: Sequence[int] =
     y_q = prompts.y_q.double().numpy()
     errors = {k: squared_errors(estimator(prompts.shortened(k)).double(), prompts).numpy() for k in ks}
     return {k: ratio_interval([(error, y_q**2)]) for k, error in errors.items()}
-
-
-def linear_preconditioner(setting: InContextGPTSetting) -> Float[Tensor, "d d"]:
-    """The best A of one layer of linear attention, yhat = x_q^T A h: (E h h^T)^-1 for inputs with E x x^T = I.
-
-    Isotropic inputs: Gamma^-1. Random covariances: 1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (diag(4, 2) +
-    noise^2 I)/N.
-    Source: Zhang, Frei and Bartlett 2024, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
-    """
-    N, identity = setting.n_examples, torch.eye(setting.dimension)
-    if setting.distribution == "line":
-        fourth_moment = torch.diag(torch.tensor([4.0, 2.0]))
-        return torch.linalg.inv((1 - 1 / N) * identity + (fourth_moment + LINE_NOISE**2 * identity) / N)
-    if setting.distribution == "random covariance":
-        return exponential_preconditioner(setting.dimension, N) * identity
-    return torch.linalg.inv(gamma(identity, N))
 
 
 # The book's models

@@ -47,7 +47,7 @@ _Change = Callable[[_Place, Tensor, Tensor], Tensor]
 """(place, what the module reads (B, T, d), what it returns) -> what it returns instead."""
 
 
-class Edit(NamedTuple):
+class _Edit(NamedTuple):
     """A change of what a module returns."""
 
     module: nn.Module
@@ -113,7 +113,7 @@ class Pass:
         """Number of queries n."""
         return sum(len(group.ids) for group in self.groups)
 
-    def run(self, edits: Sequence[Edit] = ()) -> States:
+    def run(self, edits: Sequence[_Edit] = ()) -> States:
         """Run the pass with the weights that the checkpoint has now."""
         layers = self.layers
         sites = [_Site(layer.output, 1) for layer in layers] + [_Site(layer.block, 1) for layer in layers]
@@ -125,7 +125,7 @@ class Pass:
         _, *read = self.record([_Site(layer.output, 0) for layer in self.layers])
         return torch.stack(read, 1).unflatten(-1, (architectures.architecture(self.checkpoint.model).n_heads, -1))
 
-    def record(self, sites: Sequence[_Site], edits: Sequence[Edit] = ()) -> list[Tensor]:
+    def record(self, sites: Sequence[_Site], edits: Sequence[_Edit] = ()) -> list[Tensor]:
         """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d)."""
         order = torch.cat([group.place.rows for group in self.groups]).argsort()
         by_group = [_recorded(self.checkpoint, group, sites, edits) for group in self.groups]
@@ -204,14 +204,14 @@ def _padded(
 # Edits at the last token.
 
 
-def with_attention_outputs(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[Edit]:
+def with_attention_outputs(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[_Edit]:
     """Attention at the last token returns these values in every layer, whatever it reads."""
     return [_at_last(layer.output, lambda rows, _, v=v: v[rows]) for layer, v in _by_layer(layers, values)]
 
 
 def without_component(
     layers: Sequence[Layer], zsl: Float[Tensor, "n layers d"], direction: Float[Tensor, "n layers d"]
-) -> list[Edit]:
+) -> list[_Edit]:
     """The change of attention from `zsl` at the last token of the running pass loses its component along one other."""
 
     def change(z: Tensor, u: Tensor, rows: Tensor, output: Tensor) -> Tensor:
@@ -220,14 +220,14 @@ def without_component(
     return [_at_last(layer.output, partial(change, z, u)) for layer, z, u in _by_layer(layers, zsl, direction)]
 
 
-def with_added_to_stream(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[Edit]:
+def with_added_to_stream(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[_Edit]:
     """The residual stream after one block has a vector added at the last token."""
     return [_at_last(layer.block, lambda rows, output: output + vectors[rows])]
 
 
 def with_head_outputs(
     layer: Layer, outputs: Float[Tensor, "n heads d_v"], which: Bool[Tensor, "n heads"]
-) -> list[Edit]:
+) -> list[_Edit]:
     """Some heads of one block give these outputs to its output projection at the last token; which, by query."""
 
     def change(place: _Place, x: Tensor, output: Tensor) -> Tensor:
@@ -238,22 +238,15 @@ def with_head_outputs(
         moved = layer.output.forward(heads.flatten(-2)) - layer.output.forward(before)
         return place.put(output, place.of(output) + moved)
 
-    return [Edit(layer.output, change)]
-
-
-def output_projection(layer: Layer, outputs: Float[Tensor, "*n heads d_v"]) -> Float[Tensor, "*n heads d"]:
-    """What each head of a block adds to the residual stream: its part of the output projection."""
-    alone = torch.diag_embed(outputs.movedim(-1, -2)).movedim(-3, -1)
-    nothing = layer.output.forward(torch.zeros_like(outputs).flatten(-2))
-    return layer.output.forward(alone.flatten(-2)) - nothing[..., None, :]
+    return [_Edit(layer.output, change)]
 
 
 def _by_layer(layers: Sequence[Layer], *tensors: Tensor) -> Iterator[tuple]:
     return zip(layers, *(tensor.unbind(1) for tensor in tensors), strict=True)
 
 
-def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> Edit:
-    return Edit(module, lambda place, _, output: place.put(output, change(place.rows, place.of(output))))
+def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> _Edit:
+    return _Edit(module, lambda place, _, output: place.put(output, change(place.rows, place.of(output))))
 
 
 # The context as a change of weights.
@@ -278,7 +271,9 @@ def context_weight_patches(after: Pass, without: Pass) -> list[Patch]:
     return [maker.patch() for maker in makers]
 
 
-def with_weight_patches(layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Tensor, "n m"]) -> list[Edit]:
+def with_weight_patches(
+    layers: Sequence[Layer], patches: Sequence[Patch], weights: Float[Tensor, "n m"]
+) -> list[_Edit]:
     """In the pass of query i every MLP has the matrices W + sum_j weights_ij dW_j, with the m patches of its block.
 
     One row of weights [1, 0, 0, ...] is the first patch, one of [1/m, ...] their mean, of rank m.
@@ -290,7 +285,7 @@ def with_weight_patches(layers: Sequence[Layer], patches: Sequence[Patch], weigh
     edits = []
     for layer, patch in zip(layers, patches, strict=True):
         updates = zip((*layer.mlp.inputs, layer.mlp.output), (*patch.inputs, patch.output), strict=True)
-        edits += [Edit(module, partial(change, update)) for module, update in updates]
+        edits += [_Edit(module, partial(change, update)) for module, update in updates]
     return edits
 
 
@@ -307,13 +302,13 @@ class _Maker:
         self._mlp, self._stream, (self._r, *self._z) = mlp, sites[0], context
         self._made: list[list[tuple[Tensor, LowRank]]] = [[] for _ in (*mlp.inputs, mlp.output)]
 
-    def edits(self) -> list[Edit]:
+    def edits(self) -> list[_Edit]:
         """Those of the input matrices bring about their outputs with context, that of the output matrix adds r."""
         inputs = zip(self._mlp.inputs, self._z, self._made, strict=False)  # the last of those made is of the output
         return [
-            Edit(self._stream.module, self._keep),
-            *(Edit(module, partial(self._input, z, made)) for module, z, made in inputs),
-            Edit(self._mlp.output, self._output),
+            _Edit(self._stream.module, self._keep),
+            *(_Edit(module, partial(self._input, z, made)) for module, z, made in inputs),
+            _Edit(self._mlp.output, self._output),
         ]
 
     def patch(self) -> Patch:
@@ -349,9 +344,9 @@ def _ordered(made: Sequence[tuple[Tensor, LowRank]]) -> LowRank:
 
 
 @torch.no_grad()
-def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edits: Sequence[Edit]) -> list[Tensor]:
+def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edits: Sequence[_Edit]) -> list[Tensor]:
     kept: dict[int, Tensor] = {}
-    probes = [Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
+    probes = [_Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
         hidden = _hidden(checkpoint, group, scoring.cache_from(group.keys, group.values))
     logits = architectures.logits(checkpoint.model, group.place.of(hidden))
