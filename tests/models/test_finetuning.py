@@ -130,21 +130,6 @@ def test_an_update_is_applied_and_removed_to_the_bit(checkpoint):
     assert inside < before == loss_of(checkpoint.model, SEQUENCES[0])
 
 
-def test_an_update_is_removed_after_an_exception(checkpoint):
-    with pytest.raises(KeyboardInterrupt), fine_tune(checkpoint, SEQUENCES, LR).applied():
-        raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("train", [fine_tune, layer_causal])
-def test_an_exception_in_training_leaves_the_checkpoint_as_it_was(llama, train):
-    def stop(t, _queries):
-        if t == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(llama, SEQUENCES, LR, on_queries=stop)
-
-
 def test_updates_add_up_when_nested(llama):
     first, second = fine_tune(llama, SEQUENCES[:2], LR), fine_tune(llama, SEQUENCES[2:], LR)
     weight = llama.model.model.layers[0].self_attn.k_proj.weight.clone()

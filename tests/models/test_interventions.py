@@ -10,7 +10,6 @@ from transformers.pytorch_utils import Conv1D
 from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, interventions, scoring
 from explainer.models.interventions import States
-from explainer.theory.weight_patches import LowRank, Patch
 
 FAMILIES = tiny_models.CONFIGS | {
     name: config for name, config in tiny_models.MORE.items() if name != "gpt2, scaled by layer"
@@ -175,22 +174,6 @@ def test_edits_of_one_module_act_in_their_order(llama):
     then = interventions.with_attention_outputs(llama.layers, llama.zsl.attention)
     states = llama.without.run([*first, *then])
     llama.close(states.attention, llama.zsl.attention)
-
-
-def test_hooks_are_gone_after_an_error(llama):
-    wrong = [Patch(tuple(LowRank(torch.ones(1, 3), torch.ones(1, 3)) for _ in "gu"), LowRank(*torch.ones(2, 1, 3)))]
-    with tiny_models.unchanged(llama.model), pytest.raises(RuntimeError):
-        llama.without.run(interventions.with_weight_patches(llama.layers[:1], wrong, torch.ones(len(PROMPTS), 1)))
-
-
-def test_values_for_other_layers_are_refused(llama):
-    z, patches = llama.icl.attention, interventions.context_weight_patches(llama.after, llama.without)
-    weights = torch.eye(len(PROMPTS))
-    for fewer in (lambda: interventions.with_attention_outputs(llama.layers, z[:, :-1]),
-                  lambda: interventions.without_component(llama.layers, z, z[:, :-1]),
-                  lambda: interventions.with_weight_patches(llama.layers, patches[:-1], weights)):  # fmt: skip
-        with pytest.raises(ValueError, match="shorter"):
-            fewer()
 
 
 def test_what_cannot_be_asked_is_refused(llama):

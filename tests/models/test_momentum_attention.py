@@ -1,8 +1,5 @@
 """models.momentum_attention on tiny random GPT-2 and Llama models: exact however a row is cut, padded or cached."""
 
-import subprocess
-import sys
-
 import pytest
 import tiny_models
 import torch
@@ -283,37 +280,6 @@ def test_every_kind_of_attention_survives_save_and_load_and_saving_it_again(mode
     assert models.load(tmp_path / "two").dtype == torch.bfloat16
     with pytest.raises(ValueError, match="load with explainer"):
         AutoModelForCausalLM.from_pretrained(tmp_path / "two")
-
-
-PLAIN_LOADERS = """
-import json, sys, transformers
-
-def try_plain_loaders():
-    for directory in sys.argv[1:]:
-        own = getattr(transformers, json.load(open(directory + "/config.json"))["architectures"][0])
-        for loader in (transformers.AutoModelForCausalLM, own):
-            try:
-                loader.from_pretrained(directory)
-            except ValueError as error:
-                print("refused:", error)
-
-try_plain_loaders()
-from explainer.models import momentum_attention
-momentum_attention.load(sys.argv[1])
-try_plain_loaders()
-"""
-
-
-@pytest.mark.slow
-def test_no_other_loader_reads_a_saved_model(tmp_path):
-    """In a process of its own, before this package is imported and after it has registered its attention."""
-    places = [str(tmp_path / family) for family in FAMILIES]
-    for family, place in zip(FAMILIES, places, strict=True):
-        models.with_momentum(tiny_models.random_model(tiny_models.CONFIGS[family]), ETA).save_pretrained(place)
-    command = [sys.executable, "-c", PLAIN_LOADERS, *places]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert answer.stdout.count("refused:") == 8
-    assert answer.stdout.count("load with explainer.models.momentum_attention.load") == 8
 
 
 def test_a_plain_model_is_not_loaded_as_one_with_momentum(directory):

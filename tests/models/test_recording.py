@@ -12,12 +12,12 @@ import pytest
 import tiny_models
 import torch
 from tiny_models import record
-from transformers import GPT2Config, MistralConfig, OlmoConfig
+from transformers import GPT2Config, MistralConfig
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from explainer.data import assets, tasks
-from explainer.errors import CheckpointError, TaskError
+from explainer.errors import CheckpointError
 from explainer.models import architectures, finetuning, loading, recording, scoring
 from explainer.models.recording import iter_records, read_heads
 from explainer.theory import duality
@@ -227,20 +227,6 @@ def test_candidates_that_begin_alike_are_recorded_where_they_part(checkpoint):
     np.testing.assert_allclose(ours.log_probs, scores, atol=1e-4, rtol=0)
 
 
-def test_one_row_serves_the_record_and_every_candidate_that_begins_as_the_suffix(tiny):
-    checkpoint = tiny["gpt2"]
-    a, ab, abc, zz = (tuple(checkpoint.tokenize(f" {word}")) for word in ("a", "ab", "abc", "zz"))
-    assert (len(a), ab[:1], abc[:2]) == (1, a, ab)
-    rows = scoring.candidate_rows(checkpoint, ["x"], ["a", "ab", "abc", "zz"], " abc")
-    assert {key: [c for c, _ in served] for key, served in rows.items()} == {(0, *abc): [0, 1, 2], (0, *zz[:-1]): [3]}
-    rows = scoring.candidate_rows(checkpoint, ["x"], ["a", "ab", "zz"], "")
-    assert {key: [c for c, _ in served] for key, served in rows.items()} == {
-        (0,): [0],
-        (0, *a): [1],
-        (0, *zz[:-1]): [2],
-    }
-
-
 # --- streams ---------------------------------------------------------------------------------------------------
 
 
@@ -445,14 +431,6 @@ def test_attention_that_is_no_softmax_of_the_scores_is_refused(tiny, cap, error,
         del ALL_ATTENTION_FUNCTIONS["capped"]
 
 
-@pytest.mark.parametrize(("family", "layers"), [("gpt_neo", r"\[1, 3\]"), ("qwen2, window", r"\[1, 2\]")])
-def test_a_window_that_is_not_known_is_refused(tiny, family, layers, monkeypatch):
-    checkpoint = tiny[family]
-    monkeypatch.setattr(architectures, "_window", lambda _config, _i: None)
-    with pytest.raises(CheckpointError, match=f"attention in layers {layers} is not"):
-        record(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS)
-
-
 @pytest.mark.parametrize("part", ["key", "value"])
 def test_a_wrong_head_in_one_layer_is_refused(llama, part, monkeypatch):
     finish = recording._Recorder._finish
@@ -473,37 +451,6 @@ def test_attention_that_calls_no_projection_is_refused(tiny, monkeypatch):
     monkeypatch.setattr(attention, "forward", lambda hidden_states, **_: (hidden_states, None))
     with pytest.raises(CheckpointError, match="query projection was called in 2 and the output projection in 2 of 3"):
         record(checkpoint, scoring.encode(checkpoint, []), PROMPTS)
-
-
-def test_an_exception_in_the_model_leaves_nothing_behind(checkpoint, monkeypatch):
-    prefix = scoring.encode(checkpoint, CONTEXT)
-
-    def fail(*_args, **_kwargs):
-        raise MemoryError("no more")
-
-    last = [module for module in checkpoint.model.base_model.modules() if not list(module.children())][-1]
-    monkeypatch.setattr(last, "forward", fail)
-    with pytest.raises(MemoryError, match="no more"):
-        record(checkpoint, prefix, PROMPTS)
-
-
-def test_a_family_without_an_entry_is_refused():
-    config = OlmoConfig(**tiny_models.FURTHER["phi"])
-    checkpoint = tiny_models.random_checkpoint(config)
-    with pytest.raises(CheckpointError, match="family 'olmo' can be scored, but not fine-tuned or recorded"):
-        record(checkpoint, scoring.encode(checkpoint, [0]), PROMPTS)
-
-
-def test_prompts_that_cannot_be_recorded_are_refused(llama):
-    prefix = scoring.encode(llama, "")
-    with pytest.raises(TaskError, match="a prompt is empty"):
-        record(llama, prefix, ["Spain ->", ""])
-    with pytest.raises(TaskError, match=r"two of \('Rome', 'Rome'\) have the same tokens"):
-        record(llama, prefix, PROMPTS, ("Rome", "Rome"))
-    with pytest.raises(TaskError, match="a token spans the boundary before 'ment'"):
-        record(llama, prefix, ["Senti"], suffix="ment")
-    with pytest.raises(CheckpointError, match="has 256 positions"):
-        record(llama, prefix, ["x " * 300])
 
 
 # --- the starter checkpoint ------------------------------------------------------------------------------------
