@@ -191,7 +191,7 @@ def test_description_says_what_is_unusual(javascript):
 
 
 def test_unusual_is_rare_in_training():
-    drawn = gpt._line_prompts(20_000, N, 2, torch.Generator().manual_seed(0))
+    drawn = gpt.InContextGPTSetting("line", 2, N).prompts(20_000, torch.Generator().manual_seed(0))
     assert (drawn.X[..., 0].abs() > 2).float().mean().item() == pytest.approx(0.05, abs=0.005)
     assert (drawn.y.abs() > 4).float().mean().item() == pytest.approx(0.01, abs=0.005)
 

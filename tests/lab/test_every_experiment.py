@@ -227,7 +227,6 @@ REFUSED = [
     (TrainedControl, {"checkpoint": "gpt2"}, "no model 'gpt2'"),
     (Regression, {"average": "none", "eta": 0.5}, "eta = 0.5 does not go with average = 'none'"),
     (Regression, {"average": "momentum"}, "eta = 0.0 does not go with average = 'momentum'"),
-    (Regression, {"layers": 0}, "layers = 0"),
     (Recall, {"rule": "best"}, "rule = 'best'; known are linear"),
     (Recall, {"width": 7}, "width = 7 has to be even"),
     (Recall, {"heads": 0}, "heads = 0; it must be at least 1"),

@@ -29,6 +29,10 @@ def seeded(seed: int = 0) -> Generator:
     return Generator().manual_seed(seed)
 
 
+def of_kind(distribution: str, n_examples: int, d: int = 2) -> InContextGPTSetting:
+    return InContextGPTSetting(distribution, dimension=d, n_examples=n_examples)
+
+
 # Prompts
 
 
@@ -38,7 +42,7 @@ def test_tokens_are_inputs_and_padded_targets_in_turn():
 
 
 def test_line_prompts_are_noisy_lines_of_unit_scale():
-    prompts = gpt._line_prompts(20_000, 3, 2, seeded())
+    prompts = of_kind("line", 3).prompts(20_000, seeded())
     z, one = prompts.inputs.unbind(-1)
     noise = prompts.targets - (prompts.inputs * prompts.tasks[:, None]).sum(-1)
     assert (one == 1).all()
@@ -46,24 +50,23 @@ def test_line_prompts_are_noisy_lines_of_unit_scale():
     assert noise.std().item() == pytest.approx(gpt.LINE_NOISE, abs=0.003)
     torch.testing.assert_close(prompts.tasks.T.cov(), torch.eye(2), atol=0.04, rtol=0)
     assert abs(torch.corrcoef(torch.stack([noise.flatten(), z.flatten()]))[0, 1]) < 0.02
-    with pytest.raises(ShapeError, match="d = 3"):
-        gpt._line_prompts(1, 1, 3, seeded())
 
 
-@pytest.mark.parametrize("kind", gpt._DISTRIBUTIONS)
+@pytest.mark.parametrize("kind", ["isotropic", "noisy", "half length", "pool of 4", "random covariance", "line"])
 def test_prompts_are_those_of_their_generator(kind):
-    one, again, other = (gpt._DISTRIBUTIONS[kind](4, 5, 2, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    one, again, other = (of_kind(kind, 5).prompts(4, seeded(seed)) for seed in (1, 1, 2))
+    assert one.n_examples == (2 if kind == "half length" else 5)
     for name in ("inputs", "targets"):
         assert torch.equal(getattr(one, name), getattr(again, name))
         assert not torch.equal(getattr(one, name), getattr(other, name))
 
 
 def test_random_covariance_prompts_have_a_covariance_each():
-    prompts = gpt._random_covariance(300, 400, 3, seeded())
+    prompts = of_kind("random covariance", 400, 3).prompts(300, seeded())
     variances = prompts.inputs.var(1)
     assert variances.mean().item() == pytest.approx(1, abs=0.1)  # Exp(1): mean 1, standard deviation 1
     assert variances.std().item() == pytest.approx(1, abs=0.15)
-    assert gpt._isotropic(300, 400, 3, seeded()).inputs.var(1).std() < 0.1
+    assert of_kind("isotropic", 400, 3).prompts(300, seeded()).inputs.var(1).std() < 0.1
 
 
 # The model
@@ -101,16 +104,16 @@ def test_no_prediction_sees_its_own_target_or_what_follows(k, factor):
 def test_predictions_refuse_prompts_of_another_size():
     model = InContextGPT(SMALL)
     with pytest.raises(ShapeError, match=r"5 examples of 3 inputs; this model reads at most 4 of 3"):
-        gpt._predictions(model, gpt._isotropic(2, 5, 3, seeded()))
+        gpt._predictions(model, of_kind("isotropic", 5, 3).prompts(2, seeded()))
     with pytest.raises(ShapeError, match=r"of 2 inputs"):
-        gpt._predictions(model, gpt._isotropic(2, 4, 2, seeded()))
+        gpt._predictions(model, of_kind("isotropic", 4, 2).prompts(2, seeded()))
 
 
 # Errors
 
 
 def test_relative_errors_are_ratios_of_sums():
-    prompts = gpt._line_prompts(200, 6, 2, seeded())
+    prompts = of_kind("line", 6).prompts(200, seeded())
     errors = gpt.relative_errors(partial(ridge, penalty=0.1), prompts, (2, 6))
     for k, error in errors.items():
         yhat = []

@@ -26,10 +26,10 @@ from explainer.theory.statistics import Interval, ratio_interval
 from explainer.theory.task_diversity import draw_pool, pool_prompts
 
 LINE_NOISE = 0.3
-"""Standard deviation of the noise on the targets of `_line_prompts`."""
+"""Standard deviation of the noise on the targets of lines."""
 
 TASK_NOISE = 0.5
-"""Standard deviation of the noise on the targets of `_noisy`, with a pool of tasks too, as in Raventós et al."""
+"""Standard deviation of the noise on the targets of "noisy" prompts, with a pool of tasks too, as in Raventós et al."""
 
 POOL_SIZES = (4, 16, 64)
 """Numbers T of tasks in the finite pools that models are trained on."""
@@ -54,61 +54,6 @@ _Estimator = Callable[[Prompts], Float[Tensor, " B"]]
 """Predicts the query's target of every prompt: `query_prediction` of a model, or one of `theory.regression`."""
 
 
-# Prompts
-
-
-def _isotropic(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """x ~ N(0, I), w ~ N(0, I), y = <w, x>."""
-    return draw_prompts(n_prompts, n_examples, torch.eye(d), generator=generator, dtype=torch.float32)
-
-
-def _random_covariance(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """x ~ N(0, Lambda) with a new diagonal Lambda for every prompt, its entries Exp(1); w ~ N(0, I), y = <w, x>."""
-    covariances = random_covariances(n_prompts, d, generator)
-    return draw_prompts(n_prompts, n_examples, covariances, generator=generator, dtype=torch.float32)
-
-
-def _line_prompts(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """Points near a line of the plane: inputs (z, 1), z ~ N(0, 1), y = <w, (z, 1)> + noise, w ~ N(0, I).
-
-    Raises ShapeError unless d = 2.
-    """
-    if d != 2:
-        raise ShapeError(f"a line in the plane has inputs (z, 1) of 2 numbers, got d = {d}.")
-    z, e = torch.randn(2, n_prompts, n_examples + 1, generator=generator)
-    w = torch.randn(n_prompts, 2, generator=generator)
-    inputs = torch.stack([z, torch.ones_like(z)], -1)
-    return Prompts(inputs, (inputs @ w[..., None]).squeeze(-1) + LINE_NOISE * e, w)
-
-
-def _noisy(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """x ~ N(0, I), a new w ~ N(0, I) for every prompt, y = <w, x> + noise of the standard deviation TASK_NOISE."""
-    identity = torch.eye(d)
-    return draw_prompts(n_prompts, n_examples, identity, generator=generator, noise=TASK_NOISE, dtype=torch.float32)
-
-
-def _finite_pool(n_tasks: int, n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """`_noisy` whose tasks come from `draw_pool(n_tasks, d)`: always the same few, whatever the generator."""
-    pool = draw_pool(n_tasks, d, dtype=torch.float32)
-    return pool_prompts(pool, n_prompts, n_examples, TASK_NOISE, generator)
-
-
-def _half_length(n_prompts: int, n_examples: int, d: int, generator: Generator) -> Prompts:
-    """`_isotropic` prompts of half as many examples as the model has positions for: longer ones are new to it."""
-    return _isotropic(n_prompts, n_examples // 2, d, generator)
-
-
-_DISTRIBUTIONS: Mapping[str, Callable[[int, int, int, Generator], Prompts]] = {
-    "isotropic": _isotropic,
-    "random covariance": _random_covariance,
-    "line": _line_prompts,
-    "half length": _half_length,
-    "noisy": _noisy,
-    **{f"pool of {T}": partial(_finite_pool, T) for T in POOL_SIZES},
-}
-"""What a model can be trained on: (number of prompts, examples in each, d, generator) -> prompts."""
-
-
 # The model
 
 
@@ -129,8 +74,36 @@ class InContextGPTSetting:
     seed: int = 0
 
     def prompts(self, n_prompts: int, generator: Generator) -> Prompts:
-        """Prompts of the kind that the model is trained on."""
-        return _DISTRIBUTIONS[self.distribution](n_prompts, self.n_examples, self.dimension, generator)
+        """Prompts of the kind that the model is trained on, by its distribution; w ~ N(0, I), y = <w, x> + noise.
+
+        - isotropic: x ~ N(0, I); noisy: with noise of the standard deviation TASK_NOISE; half length: with half as
+          many examples as the model has positions for;
+        - pool of T: noisy, with tasks of `draw_pool(T, d)`, always the same few, whatever the generator;
+        - random covariance: x ~ N(0, Lambda) with a new diagonal Lambda for every prompt, its entries Exp(1);
+        - line: points near a line of the plane, x = (z, 1) with z ~ N(0, 1), and LINE_NOISE.
+
+        Raises ValueError for another.
+        """
+        d, N = self.dimension, self.n_examples
+        draw = partial(draw_prompts, n_prompts, generator=generator, dtype=torch.float32)
+        match self.distribution.split():
+            case ["isotropic"]:
+                return draw(N, torch.eye(d))
+            case ["noisy"]:
+                return draw(N, torch.eye(d), noise=TASK_NOISE)
+            case ["half", "length"]:
+                return draw(N // 2, torch.eye(d))
+            case ["pool", "of", n_tasks]:
+                pool = draw_pool(int(n_tasks), d, dtype=torch.float32)
+                return pool_prompts(pool, n_prompts, N, TASK_NOISE, generator)
+            case ["random", "covariance"]:
+                return draw(N, random_covariances(n_prompts, d, generator))
+            case ["line"]:
+                z, e = torch.randn(2, n_prompts, N + 1, generator=generator)
+                w = torch.randn(n_prompts, 2, generator=generator)
+                inputs = torch.stack([z, torch.ones_like(z)], -1)
+                return Prompts(inputs, (inputs @ w[..., None]).squeeze(-1) + LINE_NOISE * e, w)
+        raise ValueError(f"distribution = {self.distribution!r}; see InContextGPTSetting.prompts.")
 
     def linear_preconditioner(self) -> Float[Tensor, "d d"]:
         """The best A of one layer of linear attention, yhat = x_q^T A h: (E h h^T)^-1 for inputs with E x x^T = I.
