@@ -112,8 +112,7 @@ GATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, ("rate",)) | {
 class FastWeightSetting:
     """Everything that determines a trained model, but for the numbers of keys in its sequences.
 
-    `rule` is a key of RULES, `inner` the width of the feed-forward layer. Raises ExperimentError for an unknown rule,
-    an odd width, a number below 1, and a learning rate that is not positive.
+    `rule` is a key of RULES, `inner` the width of the feed-forward layer. Raises ExperimentError for an unknown rule.
     """
 
     rule: str
@@ -127,16 +126,9 @@ class FastWeightSetting:
     seed: int = 0
 
     def __post_init__(self):
-        """Refuse a setting that cannot be trained."""
+        """Refuse a rule that there is not."""
         if self.rule not in RULES:
             raise ExperimentError(f"rule = {self.rule!r}; known are {', '.join(RULES)}.")
-        for name in ("width", "heads", "head_width", "inner", "steps", "batch"):
-            if getattr(self, name) < 1:
-                raise ExperimentError(f"{name} = {getattr(self, name)}; it must be at least 1.")
-        if self.width % 2:
-            raise ExperimentError(f"width = {self.width} has to be even: one half is the key's, the other the value's.")
-        if not self.learning_rate > 0:
-            raise ExperimentError(f"learning_rate = {self.learning_rate}; it must be above 0.")
 
     @property
     def slug(self) -> str:
