@@ -1,13 +1,10 @@
 import errno
-import functools
 import json
-import math
 import os
 import re
 import shlex
 import subprocess
 import sys
-import warnings
 from dataclasses import fields
 from unittest.mock import Mock
 
@@ -19,16 +16,14 @@ import torch
 import toy_study
 from conftest import ROOT
 
-from explainer import __version__, commands
-from explainer.compare import controls, look
+from explainer import commands
+from explainer.compare import look
 from explainer.data import assets, tasks
-from explainer.errors import CheckpointError, DownloadError
-from explainer.models import loading, memory
+from explainer.errors import DownloadError
 from explainer.models.architectures import FAMILIES
-from explainer.page import web_model
 from explainer.results import published
 from explainer.theory.statistics import Interval
-from explainer_lab import cli, pool, training
+from explainer_lab import cli, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
 from explainer_lab.language_models import LanguageModels
@@ -75,12 +70,6 @@ def test_output_in_another_encoding_is_whole():
     assert (done.stdout.strip(), done.stderr) == ("? ± é".encode("cp1252"), b"")
 
 
-def test_version(capsys):
-    with pytest.raises(SystemExit):
-        commands.main(["--version"])
-    assert capsys.readouterr().out == f"explainer {__version__}\n"
-
-
 @pytest.mark.parametrize(("module", "word"), [("explainer.commands", "fetch"), ("explainer_lab.cli", "minimal-pairs")])
 def test_help_loads_nothing_heavy(module, word):
     script = (
@@ -90,13 +79,6 @@ def test_help_loads_nothing_heavy(module, word):
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("set()\n")
     assert word in done.stdout
-
-
-def test_web_model_says_where_it_is(monkeypatch, capsys, tmp_path):
-    (tmp_path / "gpt.0.bin").write_bytes(b"0" * 200_000)
-    monkeypatch.setattr(web_model, "build", lambda: tmp_path)
-    assert commands.main(["web-model"]) == 0
-    assert re.search(rf"gpt.0.bin +0.2 MB\n{re.escape(str(tmp_path))}", capsys.readouterr().out)
 
 
 # --- study -----------------------------------------------------------------------------------------------------
@@ -137,13 +119,6 @@ def test_engine_is_local_unless_ray_is_asked_for(asked):
     assert how["experiment"].made_of == given
 
 
-def test_processes_have_their_threads_and_workers_of_ray_the_processor(asked):
-    engine = asked("--workers", "3")[1][1]["engine"]
-    assert (engine.func, engine.keywords) == (pool.in_processes, {"workers": 3, "threads": 1})
-    assert asked("--workers", "3", "--threads", "2")[1][1]["engine"].keywords["threads"] == 2
-    assert asked("--engine", "ray")[1][1]["experiment"].made_of["device"] == "cpu"
-
-
 def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
     folded = []
     monkeypatch.setattr(Comparison, "publish", lambda _, settings, store, published: folded.append(published.directory))
@@ -159,65 +134,6 @@ def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
     of_book = ROOT / "src" / "explainer" / "published" / "comparison" / "grids.toml"
     assert cli.main([*with_file, str(of_book), "--only", "word-pairs-k"]) == 0
     assert folded[1:] == [of_book.parent]
-
-
-@pytest.mark.parametrize(
-    ("options", "given"),
-    [
-        ([], {}),
-        (["--device", "cuda"], {"gpus": 1}),
-        (["--device", "cuda", "--gpus", "2"], {"gpus": 2}),
-        (
-            ["--ray-address", "head:6379", "--gpus", "0.5", "--cpus", "4"],
-            {"address": "head:6379", "gpus": 0.5, "cpus": 4},
-        ),
-    ],
-)
-def test_ray_gets_what_is_given_and_keeps_its_own_defaults(asked, options, given):
-    engine = asked("--engine", "ray", *options)[1][1]["engine"]
-    assert isinstance(engine, functools.partial)
-    assert (engine.func, engine.args, engine.keywords) == (pool.on_ray, (), given)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--gpus", "1"], "are for a Ray cluster; add --engine ray"),
-        (["--cpus", "1"], "add --engine ray"),
-        (["--ray-address", "auto"], "add --engine ray"),
-        (["--engine", "ray", "--threads", "1"], "--threads and --workers do not reach the tasks on Ray"),
-    ],
-)
-def test_options_without_effect_are_refused(asked, capsys, options, message):
-    assert asked(*options) == (1,)
-    assert message in capsys.readouterr().err
-
-
-def test_threads_are_set(asked, monkeypatch):
-    numbers = []
-    monkeypatch.setattr(torch, "set_num_threads", numbers.append)
-    asked()
-    assert numbers == []
-    asked("--threads", "3")
-    assert numbers == [3]
-
-
-@pytest.mark.parametrize("options", [["--threads", "0"], ["--cpus", "-1"], ["--threads", "many"], ["--engine", "dask"]])
-def test_numbers_and_engines_that_are_none(asked, capsys, options):
-    with pytest.raises(SystemExit) as stopped:
-        asked(*options)
-    assert stopped.value.code == 2
-    assert re.search("is not a positive whole number|invalid choice", capsys.readouterr().err)
-
-
-def test_help_shows_every_name_with_its_meaning(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(["comparison", "--help"])
-    assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    for name, control in controls.CONTROLS.items():
-        assert re.search(rf"^  {name} +{re.escape(control.note)}$", out, re.MULTILINE)
-    assert all(re.search(rf"^  {name} +\S", out, re.MULTILINE) for name in tasks.TASKS)
 
 
 # --- the user's own task ---------------------------------------------------------------------------------------
@@ -276,18 +192,6 @@ def test_what_can_be_wrong_with_an_own_task(example, tmp_path, capsys, options, 
     assert not (tmp_path / "my_results").exists()
 
 
-def test_only_the_tasks_that_are_asked_for_are_loaded(asked, example, tmp_path):
-    path = tmp_path / "my_data" / "tasks.toml"
-    path.write_text(path.read_text() + '[sums]\ntemplate = "{question} ="\n')
-    how = asked("--task-file", str(path), "--data-dir", str(path.parent), "--tasks", "capitals", "tone", "tone")[1][1]
-    data = how["experiment"].made_of["data"]
-    assert list(data) == ["tone"] and len(data["tone"].train) == 4
-
-
-def test_a_value_has_four_digits_in_a_summary_and_none_a_dash():
-    assert [cli._text(value) for value in (None, 0.123456, 3, "a")] == ["-", "0.1235", "3", "a"]
-
-
 # --- train -----------------------------------------------------------------------------------------------------
 
 
@@ -342,21 +246,6 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     assert calls[2][0] == [training.TrainingSetting(lr=0.01, seed=seed) for seed in (3, 4)]
     assert cli.main([*command, "--only", "slow"]) == 1
     assert "has no grid 'slow'; it has half, fast" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--eta", "0.5"], "eta = [0.5] needs an average"),
-        (["--average", "mean", "--eta", "0.5"], "average = 'mean' must be one of none, learned_convolution"),
-        (["--grid", "none.toml"], "cannot read none.toml"),
-        (["--corpus", "none.txt", "--list"], "'none.txt' is no file or directory here"),
-    ],
-)
-def test_what_can_be_wrong_with_training(monkeypatch, capsys, options, message):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # the variable is read at import
-    assert cli.main(["language-models", *options]) == 1
-    assert message in capsys.readouterr().err
 
 
 # Another model, and a task of one's own, in every study.
@@ -420,24 +309,6 @@ def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatc
     assert two.endswith("yes") and four.endswith("not settled")
 
 
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (IndexError("beyond"), "tiny: IndexError: beyond"),
-        (CheckpointError("tiny: no token"), "tiny: no token"),
-    ],
-)
-def test_a_look_that_fails_names_the_model_once_and_shows_no_code(monkeypatch, capsys, error, line):
-    def fail(*_, **__):
-        sys.stderr.write(warnings.formatwarning("labels of unequal length", UserWarning, "scoring.py", 1))
-        raise error
-
-    monkeypatch.setattr(loading, "load", fail)
-    assert commands.main(["look", "--model", "tiny", "--tasks", "capitals", *FEW]) == 1
-    expected = "explainer: labels of unequal length\nexplainer: 1 could not be asked:\n"
-    assert re.fullmatch(f"{expected}{line}\n", capsys.readouterr().err)
-
-
 @pytest.mark.parametrize("options", [[], ["--splits", "report"], ["--publish", "mine"], ["--only", "agreement"]])
 def test_a_choice_is_made_on_its_own_split_of_tasks(capsys, tiny_model, options):
     tasks_asked = ["--tasks", "capitals"] * bool(options)
@@ -490,25 +361,6 @@ def test_an_option_that_a_study_does_not_have_is_named_and_left_out(monkeypatch,
     assert (one.checkpoint, one.lr, one.seed) == (tiny_model, 0.25, 4)
     said = capsys.readouterr().err
     assert all(f"`explainer-lab reversal` has no --{name}; it is left out" in said for name in ("k", "tasks"))
-
-
-def test_beside_tables_of_ones_own_the_grids_are_those_of_the_book(monkeypatch, tmp_path, tiny_model):
-    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
-    calls = recorded(monkeypatch, Reversal)
-    assert cli.main(["reversal", "--model", tiny_model, "--only", "reversal", "--results", str(tmp_path / "s")]) == 0
-    ((settings, _),) = calls
-    assert [one.seed for one in settings] == list(range(10))
-
-
-def test_models_says_that_the_memory_is_unknown(monkeypatch, capsys):
-    monkeypatch.setattr(memory, "_of_machine", lambda: math.nan)
-    monkeypatch.setattr(memory, "_limits", lambda _: iter(()))
-    assert commands.main(["models"]) == 0
-    shown = capsys.readouterr().out
-    assert "The memory of this machine is unknown. A billion parameters take 7.7 GB" in shown and "nan" not in shown
-    monkeypatch.setattr(memory, "_limits", lambda _: iter([(77 * 10**8, 0)]))
-    assert commands.main(["models"]) == 0
-    assert "8 GB of memory hold models of up to 1.0 billion parameters" in capsys.readouterr().out
 
 
 def test_models_lists_every_family_with_what_is_refused(capsys):

@@ -70,11 +70,6 @@ def test_installation_replaces_nothing_that_a_hosted_notebook_brings():
     assert {name for name, version in HOSTED.items() if version not in needed[name].specifier} == set()
 
 
-def test_the_environment_has_everything_that_the_package_needs():
-    needed = {*_named(PROJECT["dependencies"]), *_named(EXTRAS["lab"] + EXTRAS["test"] + EXTRAS["web-model"])}
-    assert needed - set(_named((ROOT / "requirements.txt").read_text("utf-8").splitlines())) == set()
-
-
 def test_binder_has_the_torch_of_the_book():
     of_binder, of_book = (
         _named(path.read_text("utf-8").splitlines())

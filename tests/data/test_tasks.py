@@ -49,8 +49,6 @@ def starter_assets(monkeypatch):
     monkeypatch.setattr(assets, "news", lambda: news)
 
 
-# --- the table -------------------------------------------------------------------------------------------------
-
 WORLD = ("World", "Sports", "Business", "Technology")
 ENTAILED = ("True", "False", "Neither")
 SIGNS = ("Negative", "Positive")
@@ -78,16 +76,9 @@ def test_every_task_says_where_it_comes_from_and_what_ends_a_demonstration():
         ("subj", {"text": "S"}, "Input: S Type:", ("objective", "subjective")),
         ("agnews", {"text": "S"}, f"{CATEGORIES} Article: S Answer:", WORLD),
         ("cb", {"premise": "P", "hypothesis": "H"}, "P Question: H. True, False, or Neither? Answer:", ENTAILED),
-        ("sst2-paper", {"sentence": "S"}, "Sentence: S\nLabel:", SIGNS),
         ("agnews-paper", {"text": "S"}, f"{CATEGORIES}\nNews: S\nType:", WORLD),
-        (
-            "cb-paper",
-            {"premise": "P", "hypothesis": "H"},
-            "P\nQuestion: H True, False, or Neither?\nAnswer:",
-            ENTAILED,
-        ),
+        ("cb-paper", {"premise": "P", "hypothesis": "H"}, "P\nQuestion: H True, False, or Neither?\nAnswer:", ENTAILED),
         ("reviews", {"text": "S"}, "Review: S\nSentiment:", SIGNS),
-        ("capitals", {"word": "S"}, "S ->", None),
         ("capitals", {"word": "{text} {0} {"}, "{text} {0} { ->", None),
     ],
 )
@@ -109,8 +100,6 @@ def test_labels_that_cannot_be_told_apart_are_refused(labels):
     with pytest.raises(TaskError, match=r"task 't': the labels .* at least two different words, without white space"):
         Task("t", "{text}", labels)
 
-
-# --- a user's file -----------------------------------------------------------------------------------------------
 
 FULL = """
 [tone]
@@ -163,14 +152,6 @@ def test_a_bad_file_is_reported_with_its_table(tmp_path, text, message):
         tasks.read_file(tmp_path / "none.toml")
 
 
-# --- another task ------------------------------------------------------------------------------------------------
-
-
-def test_beside_a_task_of_ones_own_stand_word_pairs_which_are_short():
-    assert tasks.unrelated_task(TWO, short=True) == "capitals"
-    assert all(tasks.unrelated_task(task, short=True) == tasks.unrelated_task(task) for task in TASKS.values())
-
-
 def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_answers():
     for task in (*TASKS.values(), TWO):
         other = TASKS[tasks.unrelated_task(task)]
@@ -179,9 +160,7 @@ def test_foreign_demonstrations_are_about_something_else_with_the_same_kind_of_a
         assert other.hub is None
     others = {"capitals": "plurals", "plurals": "capitals", "sst2-paper": "news", "agnews-paper": "reviews"}
     assert {name: tasks.unrelated_task(TASKS[name]) for name in others} == others
-
-
-# --- word pairs ------------------------------------------------------------------------------------------------
+    assert tasks.unrelated_task(TWO, short=True) == "capitals", "beside one's own task a word pair, which is short"
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -193,9 +172,6 @@ def test_word_pairs_are_many_and_ask_each_word_once(name):
     assert name == "categories" or len(set(answers)) == len(pairs)
     if name in STUDIED_PAIRS:
         assert set(words).isdisjoint(answers), "none is there in both directions"
-
-
-# --- drawing ---------------------------------------------------------------------------------------------------
 
 
 @given(st.sampled_from(sorted(PAIRS)), st.integers(0, 10**9), st.integers(0, 33))
@@ -236,9 +212,6 @@ def test_a_word_is_one_word_however_its_accents_are_composed(rows):
     assert data.train[0].answer == data.test[0].answer == "caf\u00e9"
 
 
-# --- starter text ----------------------------------------------------------------------------------------------
-
-
 def test_reviews_drop_the_neutral_band_and_split_once(starter_assets):
     data = tasks.load("reviews")
     assert (len(data.train), len(data.test)) == (626, 2000)  # |mean| < 0.5 is an eighth of the range
@@ -251,8 +224,7 @@ def test_reviews_drop_the_neutral_band_and_split_once(starter_assets):
 
 def test_five_class_reviews_are_equal_bins(starter_assets):
     data = tasks.load("reviews5")
-    counts = Counter(e.label for e in (*data.train, *data.test))
-    assert counts == dict.fromkeys(range(5), 600)
+    assert Counter(e.label for e in (*data.train, *data.test)) == dict.fromkeys(range(5), 600)
     by_text = {e.fields["text"]: e.answer for e in (*data.train, *data.test)}
     assert [by_text[f"review number {i}"] for i in (0, 700, 1500, 2300, 2999)] == list(data.task.labels)
 
@@ -262,9 +234,7 @@ def test_news_keeps_the_first_paragraph_below_the_title(starter_assets):
     assert (len(data.train), len(data.test)) == (100, 500)
     example = next(e for e in data.test if e.fields["text"].startswith("Body 599 "))
     assert example == Example({"text": "Body 599 begins. It goes on."}, "Technology", 4)
-
-
-# --- directory -------------------------------------------------------------------------------------------------
+    assert tasks._opening(f"Title\n\n{'word ' * 60}\n\nMore.") == " ".join(["word"] * 40) and tasks._opening("A") == "A"
 
 
 def test_directory_by_argument_and_by_environment(rows, monkeypatch):
@@ -318,14 +288,6 @@ def test_files_from_windows_read_the_same(tmp_path):
     assert tasks.load(TWO, data_dir=tmp_path).train == expected
 
 
-def test_the_same_split_twice_is_one_pool(rows):
-    directory = rows(*({"text": str(i), "label": i % 2} for i in range(9)), splits=("all",))
-    data = tasks.load(replace(TWO, splits=("all", "all")), data_dir=directory)
-    assert data.train is data.test
-    drawn = {e.fields["text"] for e in (*tasks.demonstrations(data, 3, 0), *tasks.queries(data, 6, 0))}
-    assert len(drawn) == 9
-
-
 def test_rows_that_a_pool_repeats_go_before_it_is_split(rows):
     """Each twice: the copy has other case and white space, and another value in a column that the template ignores."""
     once = [{"text": f"a text {i}", "label": i % 2, "id": i} for i in range(9)]
@@ -348,9 +310,6 @@ def test_a_text_that_is_answered_in_two_ways_is_named(rows, splits):
     assert len(data.train) == (3 if splits[0] == splits[1] else 4), "in a pool each text is once"
 
 
-# --- from the row to the tokens ----------------------------------------------------------------------------------
-
-
 HOSTILE = (
     *("<s>struck</s> <pad>", "two\nlines\r\nand\u2028more", "<br/> &amp;", "good 😀👩‍👩‍👧 🇫🇷", "{text} {} {0!r} }{ %s"),
     *("a\0b", "سلام \u202eעולם\u202c !", "e\u0301 ﬀ ½ \u200b", "\ufeffa", "no\nLabel: yes", '\\n \\" \\u0041'),
@@ -366,16 +325,6 @@ def test_hostile_rows_are_tokenized_as_the_text_they_are(rows, checkpoint, text)
     ids, ends = scoring.context_ids(checkpoint, data.task, data.train)
     assert checkpoint.tokenizer.decode(ids[1:]) == f"{clean}\nLabel: yes\nplain\nLabel: no\n"
     assert ends[-1] == len(ids) and not set(ids[1:]) & set(checkpoint.tokenizer.all_special_ids)
-
-
-# --- names and hub ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "near"), [("SST-2", "sst2"), ("review", "reviews"), ("zzzz", None)])
-def test_unknown_name_suggests_the_nearest_and_lists_all(name, near):
-    hint = rf"Did you mean '{near}'\? " if near else ""
-    with pytest.raises(TaskError, match=rf"no task '{name}'\. {hint}Known tasks: reviews, .*cb-paper"):
-        tasks.load(name)
 
 
 def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
@@ -400,9 +349,9 @@ def test_hub_is_asked_for_the_pinned_revision(monkeypatch):
 def test_labels_have_the_order_of_the_data_set(monkeypatch, names, labels, right):
     import datasets  # noqa: PLC0415
 
-    columns = {"text": [f"text {i}" for i in range(len(names))], "label": list(range(len(names)))}
+    found = [{"text": f"text {i}", "label": i} for i in range(len(names))]
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=list(names))})
-    found = datasets.Dataset.from_dict(columns, features)
+    found = datasets.Dataset.from_list(found, features)
     monkeypatch.delenv("EXPLAINER_DATA", raising=False)
     monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: found)
     task = replace(TWO, labels=labels, hub={"id": "a/set", "revision": "main"}, splits=("train", "train"))
@@ -431,14 +380,3 @@ def test_named_examples_come_in_the_order_asked_and_unknown_words_are_named():
     assert [example.answer for example in capitals.examples_of("Japan", "France")] == ["Tokyo", "Paris"]
     with pytest.raises(TaskError, match="Atlantis"):
         capitals.examples_of("Japan", "Atlantis")
-
-
-def test_labels_are_those_of_the_answers():
-    examples = [tasks.Example({"text": "a"}, "yes", 1), tasks.Example({"text": "b"}, "no", 0)]
-    assert TWO.labels_of(examples) == [1, 0] and replace(TWO, labels=None).labels_of(examples) is None
-
-
-def test_an_article_is_its_first_paragraph_of_at_most_forty_words():
-    words = [f"w{i}" for i in range(60)]
-    assert tasks._opening(f"Title\n\n{' '.join(words)}\n\nMore.") == " ".join(words[:40])
-    assert tasks._opening("Title\n\nShort.\n\nMore.") == "Short." and tasks._opening("Alone") == "Alone"
