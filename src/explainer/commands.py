@@ -5,11 +5,11 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from explainer import __version__
 from explainer.errors import ExplainerError
@@ -18,18 +18,16 @@ SELECTION_SEEDS = (100, 101, 102, 103, 104)
 """Draws that are not among those reported."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command of `explainer` and return its exit code: see `run`."""
-    return run(_parser, arguments)
+def main(arguments: Sequence[str] | None = None, parser: Callable[[], argparse.ArgumentParser] | None = None) -> int:
+    """Run one command, of `explainer` or of another parser, and return its exit code.
 
-
-def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] | None) -> int:
-    """Run a command and return its exit code: 0 done, 1 an error of the user's to mend, 130 interrupted."""
+    It is 0 where all is done, 1 after an error, which is one line, and 130 if interrupted.
+    """
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # else a sign that the terminal lacks ends what was computed
-    warnings.formatwarning = one_line
+    warnings.formatwarning = lambda message, *_, **__: f"explainer: {message}\n"  # without the line of code
     try:
-        options = parser().parse_args(arguments)
+        options = (parser or _parser)().parse_args(arguments)
         return options.run(options)
     except (ExplainerError, OSError) as error:  # such as a full disk
         print(f"explainer: {error}", file=sys.stderr)
@@ -37,11 +35,6 @@ def run(parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] 
     except KeyboardInterrupt:
         print("explainer: interrupted; run again to resume", file=sys.stderr)
         return 130
-
-
-def one_line(message: Warning | str, *_: Any, **__: Any) -> str:
-    """What a warning says, without the line of code that gave it."""
-    return f"explainer: {message}\n"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -150,13 +143,13 @@ def _look(options: argparse.Namespace) -> int:
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import loading, memory  # noqa: PLC0415
 
-    names = asked_tasks(options)
+    data = own_data(options)
+    names = options.tasks or list(data)
     if not names:
         raise ExplainerError("say what to ask: --tasks with names, or --task-file.")
-    data = own_data(options, names)
     data = {name: data.get(name) or tasks.load(name, data_dir=options.data_dir) for name in names}
     rows, failed, seeds = [], [], list(dict.fromkeys(options.seeds))
-    for model in asked_models(options) or [loading.STARTER]:
+    for model in options.model or [os.environ.get("EXPLAINER_MODEL") or loading.STARTER]:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
             need = partial(memory.bytes_to_score, model, max(options.k))
@@ -180,41 +173,21 @@ def _look(options: argparse.Namespace) -> int:
     return 0
 
 
-def positive_integer(text: str) -> int:
-    """A positive whole number of a command line, else argparse.ArgumentTypeError."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number.")
-    return int(text)
-
-
-class Values(NamedTuple):
-    """An option with one or more values, and the fields of a setting that they give, of which it has one or none."""
-
-    help: str
-    fields: tuple[str, ...]
-    metavar: str = "NAME"
-    type: Callable[[str], Any] = str
-
-
-DRAWN = {
-    "model": Values("hub ids, directories or .gguf files (default: $EXPLAINER_MODEL)", ("checkpoint",)),
-    "tasks": Values("such as reviews, capitals, sst2", ("task", "tasks", "pair"), "TASK"),
-    "seeds": Values("draws of demonstrations and queries", ("seed",), "N", int),
-    "k": Values("demonstrations", ("k",), "N", int),
-    "queries": Values("of each draw", ("n_queries",), "N", int),
-}
-"""What is asked of which model, and how large a sample is drawn."""
-
-
-def add_values(command: argparse.ArgumentParser, options: Mapping[str, Values]) -> None:
-    """Options by name."""
-    for name, its in options.items():
-        command.add_argument(f"--{name}", nargs="+", type=its.type, metavar=its.metavar, help=its.help)
+def _name(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("a name is empty.")
+    return text
 
 
 def add_checkpoint_options(command: argparse.ArgumentParser) -> None:
-    """Those of DRAWN, where tasks and data are, and how a model is loaded."""
-    add_values(command, DRAWN)
+    """What is asked of which model, how large a sample is drawn, where data are, and how a model is loaded."""
+    number = {"nargs": "+", "type": int, "metavar": "N"}
+    of_model = "hub ids or directories (default: $EXPLAINER_MODEL, else the checkpoint of the book)"
+    command.add_argument("--model", nargs="+", type=_name, metavar="NAME", help=of_model)
+    command.add_argument("--tasks", nargs="+", metavar="TASK", help="such as reviews, capitals, sst2")
+    command.add_argument("--seeds", **number, help="draws of demonstrations and queries")
+    command.add_argument("--k", **number, help="demonstrations")
+    command.add_argument("--queries", **number, help="of each draw")
     command.add_argument("--task-file", metavar="FILE", help="TOML file of tasks of your own (without --tasks: all)")
     command.add_argument(
         "--data-dir",
@@ -225,35 +198,22 @@ def add_checkpoint_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--device", help="such as cpu or cuda (default: a GPU if there is one)")
 
 
-def own_data(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Data of the tasks of these names that the user's file describes, from beside it if nothing else is said."""
+def own_data(options: argparse.Namespace) -> dict[str, Any]:
+    """Data of the tasks of the user's file, or of those of them that are asked for, from beside it or --data-dir.
+
+    Raises TaskError for a name that neither the file nor the book has.
+    """
     from explainer.data import tasks  # noqa: PLC0415
 
     own = {task.name: task for task in (tasks.read_file(options.task_file) if options.task_file else ())}
-    asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in names]
+    asked = [tasks.find(name, {**tasks.TASKS, **own}) for name in options.tasks or own]
     given = options.data_dir or os.environ.get("EXPLAINER_DATA")
-    beside = Path(os.path.expanduser(options.task_file or "")).parent
+    beside = Path(options.task_file or "").expanduser().parent
     return {
         task.name: tasks.load(task, data_dir=given or (None if task.hub else beside))
         for task in asked
         if task.name in own
     }
-
-
-def asked_tasks(options: argparse.Namespace) -> list[str] | None:
-    """The tasks that are named, else all of the user's file; None where a file of grids names them."""
-    if options.tasks or not options.task_file or getattr(options, "grid", None) or getattr(options, "only", None):
-        return options.tasks
-    from explainer.data import tasks  # noqa: PLC0415
-
-    return [task.name for task in tasks.read_file(options.task_file)]
-
-
-def asked_models(options: argparse.Namespace) -> list[str] | None:
-    """The models that are named, else that of the environment; None for the checkpoint of the book."""
-    if "" in (options.model or ()):
-        raise ExplainerError("--model was given an empty name; name a model, or leave the option out.")
-    return options.model or ([os.environ["EXPLAINER_MODEL"]] if os.environ.get("EXPLAINER_MODEL") else None)
 
 
 def _add_verdict(commands: argparse._SubParsersAction) -> None:

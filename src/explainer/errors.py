@@ -13,16 +13,8 @@ class CheckpointError(ExplainerError):
     """A checkpoint name, file or architecture cannot be used."""
 
 
-class CorpusError(ExplainerError):
-    """A corpus cannot be found, read or split."""
-
-
 class DivergenceError(ExplainerError):
     """Training or fine-tuning diverged, so there is no trained model to use."""
-
-
-class EngineError(ExplainerError):
-    """An engine cannot be used as it was asked for, or it lost its workers."""
 
 
 class ResultsError(ExplainerError):
@@ -34,7 +26,7 @@ class ShapeError(ExplainerError, ValueError):
 
 
 class ExperimentError(ExplainerError):
-    """A setting or a grid of an experiment is not possible, or some of its runs failed."""
+    """A setting or a grid of an experiment is not possible, its corpus cannot be used, or some of its runs failed."""
 
 
 class TaskError(ExplainerError):

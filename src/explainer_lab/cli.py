@@ -13,18 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from explainer import __version__, commands
-from explainer.commands import (
-    DRAWN,
-    SELECTION_SEEDS,
-    Values,
-    add_checkpoint_options,
-    add_values,
-    asked_models,
-    asked_tasks,
-    own_data,
-    positive_integer,
-    print_table,
-)
+from explainer.commands import SELECTION_SEEDS, add_checkpoint_options, own_data, print_table
 from explainer.errors import ExperimentError, ExplainerError
 
 if TYPE_CHECKING:  # what loads torch is imported where it is used, so that `explainer-lab --help` answers at once
@@ -58,22 +47,25 @@ _MEASUREMENTS = {
 }
 """What is measured once, on the starter checkpoint, by `measure` of the module of this name; a JSON file for each."""
 
-_TRAINED = {
-    "lr": Values("learning rates of FT", ("lr",), "LR", float),
-    "epochs": Values("of FT", ("epochs",), "N", positive_integer),
-    "splits": Values("queries to draw from: all, selection, report", ("split",)),
-    "lessons": Values("which others stand beside the own: all; agreement: bounds, few", ("lessons",)),
+_FIELDS = {
+    "model": ("checkpoint",),
+    "tasks": ("task", "tasks", "pair"),
+    "seeds": ("seed",),
+    "k": ("k",),
+    "queries": ("n_queries",),
+    "lr": ("lr",),
+    "epochs": ("epochs",),
+    "splits": ("split",),
+    "lessons": ("lessons",),
+    "controls": ("control",),
+    "positions": ("position",),
 }
-_COMPARED = {
-    "controls": Values("see below (default: none)", ("control",)),
-    "positions": Values("see below (default: prompt)", ("position",)),
-}
-"""What a comparison has beside these."""
+"""Options with several values, and the fields of a setting that they give, of which it has one or none."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one experiment and return the exit code: see `commands.run`."""
-    return commands.run(_parser, arguments)
+    """Run one experiment and return the exit code: see `commands.main`."""
+    return commands.main(arguments, _parser)
 
 
 # Options.
@@ -111,9 +103,15 @@ def _parser() -> argparse.ArgumentParser:
         _add_laboratory(command)
         if name in _ON_CHECKPOINT:
             add_checkpoint_options(command)
-            add_values(command, _TRAINED)
+            command.add_argument("--lr", nargs="+", type=float, metavar="LR", help="learning rates of FT")
+            command.add_argument("--epochs", nargs="+", type=int, metavar="N", help="of FT")
+            drawn = "queries to draw from: all, selection, report"
+            command.add_argument("--splits", nargs="+", metavar="NAME", help=drawn)
+            others = "which others stand beside the own: all; agreement: bounds, few"
+            command.add_argument("--lessons", nargs="+", metavar="NAME", help=others)
         if name == "comparison":
-            add_values(command, _COMPARED)
+            command.add_argument("--controls", nargs="+", metavar="NAME", help="see below (default: none)")
+            command.add_argument("--positions", nargs="+", metavar="NAME", help="see below (default: prompt)")
             command.complete = _name_what_a_comparison_knows
         if name == "language-models":
             command.complete = _add_fields_of_a_training
@@ -131,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_laboratory(command: argparse.ArgumentParser) -> None:
-    number = {"type": positive_integer, "metavar": "N"}
+    number = {"type": int, "metavar": "N"}
     where = "fold finished settings into the tables in DIR/<experiment> (default: those of the package)"
     command.add_argument("--results", metavar="DIR", help="where unfinished studies are stored (default: in the cache)")
     command.add_argument("--grid", metavar="FILE", help="TOML file that describes grids (default: that of the book)")
@@ -211,13 +209,14 @@ def _given(name: str, kind: "type[Experiment]", options: argparse.Namespace) -> 
         return {its.name: values for its in fields(kind.setting) if (values := getattr(options, its.name))}
     if name not in _ON_CHECKPOINT:
         return {}
-    if not options.grid:
-        options.model = asked_models(options)
-    options.tasks = asked_tasks(options)
+    if not options.grid and not options.model and os.environ.get("EXPLAINER_MODEL"):
+        options.model = [os.environ["EXPLAINER_MODEL"]]
+    if options.task_file and not (options.tasks or options.grid or options.only):
+        options.tasks = list(own_data(options))
     known, found = {field.name for field in fields(kind.setting)}, {}
-    for option, its_values in (DRAWN | _TRAINED | _COMPARED).items():
+    for option, its_fields in _FIELDS.items():
         if values := getattr(options, option, None):
-            its = [field for field in its_values.fields if field in known]
+            its = [field for field in its_fields if field in known]
             if its:
                 found[its[0]] = ["/".join(values)] if its[0] in ("tasks", "pair") else values
             else:
@@ -326,11 +325,10 @@ def _on_checkpoint(kind: type, settings: Sequence[Any], options: argparse.Namesp
     """An experiment on a checkpoint, with data, number format and device of the options."""
     from explainer.models import memory  # noqa: PLC0415
 
-    names = dict.fromkeys(name for one in settings for name in kind.tasks_of(one))
     elsewhere = options.engine == "ray" and not options.gpus
     made = partial(
         kind,
-        data=own_data(options, names),
+        data=own_data(options),
         data_dir=options.data_dir,
         device=options.device or ("cpu" if elsewhere else None),
     )

@@ -19,7 +19,7 @@ from torch import Tensor
 from explainer.data import assets
 from explainer.data.assets import Document
 from explainer.data.files import canonical_name, fresh_folder
-from explainer.errors import CorpusError
+from explainer.errors import ExperimentError
 
 DEFAULT = assets.DOCUMENTATION.name
 _MANUALS = "manuals"  # the documentation of several packages
@@ -84,7 +84,7 @@ def _load(name: str = DEFAULT) -> _Corpus:
 
     A text file holds documents with two empty lines between them. A directory is what `save_to_disk` of `datasets`
     wrote. A name like `Salesforce/wikitext:wikitext-103-raw-v1` is a data set of the hub and its configuration. The
-    held-out part is the split `validation`, else `test`, else every tenth document. Raises CorpusError.
+    held-out part is the split `validation`, else `test`, else every tenth document. Raises ExperimentError.
     """
     if name == DEFAULT:
         asset = assets.DOCUMENTATION
@@ -104,10 +104,10 @@ def _load(name: str = DEFAULT) -> _Corpus:
 def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
     """The tokens of a corpus with a byte-level BPE vocabulary made from its training part; made once, then cached.
 
-    Raises CorpusError if the corpus cannot be loaded or the vocabulary cannot hold the 256 bytes and the separator.
+    Raises ExperimentError if the corpus cannot be loaded or the vocabulary cannot hold the 256 bytes and the separator.
     """
     if vocabulary < SMALLEST_VOCABULARY:
-        raise CorpusError(f"vocabulary = {vocabulary} is too small; the least is {SMALLEST_VOCABULARY}.")
+        raise ExperimentError(f"vocabulary = {vocabulary} is too small; the least is {SMALLEST_VOCABULARY}.")
     corpus = _load(name)
     home = assets.cache_dir() / "corpora" / f"{corpus.digest[:16]}-{vocabulary}-{_LAYOUT}"
     if not home.exists():
@@ -149,7 +149,7 @@ def _prefixed(asset: assets.Asset) -> list[Document]:
 def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
     """Every tenth document is held out."""
     if len(documents) < _HELD_OUT_EVERY:
-        raise CorpusError(
+        raise ExperimentError(
             f"{name!r} has {len(documents)} documents and at least {_HELD_OUT_EVERY} are needed, since every tenth is "
             "held out; in a text file, two empty lines end a document."
         )
@@ -162,7 +162,7 @@ def _documents_of_file(path: Path) -> list[Document]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
-        raise CorpusError(f"cannot read {path} ({error}); give a text file in UTF-8.") from error
+        raise ExperimentError(f"cannot read {path} ({error}); give a text file in UTF-8.") from error
     return _named(part.strip("\n") for part in re.split(r"\n{3,}", text))
 
 
@@ -170,7 +170,7 @@ def _datasets() -> ModuleType:
     try:
         import datasets  # here because it takes a second to import  # noqa: PLC0415
     except ImportError as error:
-        raise CorpusError(f"data sets need one more package ({error}): pip install datasets") from error
+        raise ExperimentError(f"data sets need one more package ({error}): pip install datasets") from error
     return datasets
 
 
@@ -179,7 +179,7 @@ def _from_disk(name: str, path: Path) -> tuple[tuple, str]:
     try:
         found = datasets.load_from_disk(path)
     except (OSError, ValueError) as error:
-        raise CorpusError(f"{name!r} holds no data set ({error}); give what `save_to_disk` wrote.") from error
+        raise ExperimentError(f"{name!r} holds no data set ({error}); give what `save_to_disk` wrote.") from error
     return _parts(found, name), path.name
 
 
@@ -189,7 +189,7 @@ def _from_hub(name: str, _: Path) -> tuple[tuple, str]:
     try:
         found = datasets.load_dataset(hub_id, configuration or None)
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
-        raise CorpusError(
+        raise ExperimentError(
             f"{name!r} is no file or directory here, and the hub gave no such data set ({type(error).__name__}: "
             f"{error}); names look like Salesforce/wikitext:wikitext-103-raw-v1, the default is {DEFAULT}."
         ) from error
@@ -200,7 +200,7 @@ def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document,
     """The training and held-out documents of a data set or of its splits."""
     splits = found if isinstance(found, Mapping) else {"train": found}
     if "train" not in splits:
-        raise CorpusError(f"{name!r} has the splits {', '.join(splits)}; one named train is needed.")
+        raise ExperimentError(f"{name!r} has the splits {', '.join(splits)}; one named train is needed.")
     for other in ("validation", "test"):
         if other in splits:
             held_out = _documents(splits[other], name)
@@ -212,7 +212,7 @@ def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document,
 
 def _documents(rows: Any, name: str) -> list[Document]:
     if "text" not in rows.column_names:
-        raise CorpusError(f"{name!r} has the columns {', '.join(rows.column_names)}; one named text is needed.")
+        raise ExperimentError(f"{name!r} has the columns {', '.join(rows.column_names)}; one named text is needed.")
     texts = rows["text"]
     titles = [i for i, text in enumerate(texts) if _TITLE.fullmatch(text)]
     if titles:
@@ -249,7 +249,7 @@ def _write(corpus: _Corpus, vocabulary: int, home: Path) -> None:
             save_file(streams, fresh / "tokens.safetensors", metadata={"documents": names})
     except OSError as error:
         if not home.exists():  # another process may have been first
-            raise CorpusError(
+            raise ExperimentError(
                 f"the tokens of {corpus.name!r} cannot be kept in {home.parent} ({error}); make it a directory that "
                 "you can write, or set EXPLAINER_CACHE to one."
             ) from error
@@ -262,7 +262,7 @@ def _read(corpus: _Corpus, home: Path) -> Tokens:
             streams = {name: file.get_tensor(name) for name in ("train", "held_out", "starts")}
             names = json.loads(file.metadata()["documents"])
     except Exception as error:  # both libraries raise plain Exception for damaged files
-        raise CorpusError(f"{home} is damaged ({error}); delete it and run again.") from error
+        raise ExperimentError(f"{home} is damaged ({error}); delete it and run again.") from error
     return Tokens(corpus.name, corpus.source, corpus.licence, tokenizer, **streams, documents=tuple(names))
 
 

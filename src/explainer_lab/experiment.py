@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 import explainer
 from explainer.data.files import Tables, rounded
-from explainer.errors import EngineError, ExperimentError, ExplainerError, ResultsError
+from explainer.errors import ExperimentError, ExplainerError, ResultsError
 from explainer.models import memory
 from explainer_lab.store import SETTING, Frames, Identity, Published, Store, frames, joined, of_settings
 
@@ -200,7 +200,7 @@ class Experiment(ABC, Generic[AnySetting]):
                     waiting[setting].require_same(identity.parts, f"{setting.slug}, computed elsewhere,")
                     how = {"provenance": found.provenance, "run": found.run, "arrays": found.arrays}
                     store.save(identity, found.tables, **how)
-            except (EngineError, ResultsError) as error:
+            except (ExperimentError, ResultsError) as error:
                 failed.append(str(error))
         if failed:
             raise ExperimentError(f"{len(failed)} of {len(waiting)} could not be computed:\n" + "\n".join(failed))

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from explainer.errors import CorpusError
+from explainer.errors import ExperimentError
 from explainer_lab.corpora import Tokens
 
 _TOKENS_AT_ONCE = 8192  # in one forward pass
@@ -22,11 +22,11 @@ def spaced_blocks(stream: Int[Tensor, " tokens"], length: int, n: int) -> Int[Te
     """Cut a stream into consecutive blocks, and take at most n that are evenly spaced.
 
     Neighbours overlap in one token, the last target of one and the first input of the next.
-    Raises: CorpusError if not even one fits.
+    Raises: ExperimentError if not even one fits.
     """
     available = (len(stream) - 1) // length
     if available < 1:
-        raise CorpusError(
+        raise ExperimentError(
             f"it has {len(stream)} tokens and a window takes {length + 1}; take a longer text or a shorter length."
         )
     first = torch.arange(min(n, available)) * available // min(n, available) * length
@@ -36,12 +36,12 @@ def spaced_blocks(stream: Int[Tensor, " tokens"], length: int, n: int) -> Int[Te
 def held_out_blocks(tokens: Tokens, length: int, n: int) -> tuple[Int[Tensor, "n length+1"], list[str]]:
     """`spaced_blocks` of the held-out stream, and the document in which each begins.
 
-    Raises: CorpusError if not even one fits.
+    Raises: ExperimentError if not even one fits.
     """
     try:
         blocks = spaced_blocks(tokens.held_out, length, n)
-    except CorpusError as error:
-        raise CorpusError(f"the held-out part of {tokens.corpus!r} is too short: {error}") from error
+    except ExperimentError as error:
+        raise ExperimentError(f"the held-out part of {tokens.corpus!r} is too short: {error}") from error
     available = (len(tokens.held_out) - 1) // length
     first = torch.arange(len(blocks)) * available // len(blocks) * length
     index = torch.searchsorted(tokens.starts, first, right=True) - 1

@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from typing import Any
 
-from explainer.errors import EngineError
+from explainer.errors import ExperimentError
 
 Work = Callable[[Sequence[Any]], Iterator[Any]]
 
@@ -20,7 +20,7 @@ Work = Callable[[Sequence[Any]], Iterator[Any]]
 def in_processes(work: Work, groups: Sequence[Sequence[Any]], *, workers: int, threads: int = 1) -> Iterator[Any]:
     """Compute in so many processes of this machine, each with so many threads.
 
-    An interrupt ends all of them. Raises EngineError if a process dies, for want of memory as a rule.
+    An interrupt ends all of them. Raises ExperimentError if a process dies, for want of memory as a rule.
     """
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
     try:
@@ -28,7 +28,7 @@ def in_processes(work: Work, groups: Sequence[Sequence[Any]], *, workers: int, t
             for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
                 yield from finished.result()
     except BrokenProcessPool as error:
-        raise EngineError(f"A process died ({error}). Did memory run out? Use fewer than {workers}.") from error
+        raise ExperimentError(f"A process died ({error}). Did memory run out? Use fewer than {workers}.") from error
 
 
 def on_ray(
@@ -37,19 +37,19 @@ def on_ray(
     """Compute on a Ray cluster, in as many processes as it has room for, each with `cpus` CPUs and `gpus` GPUs.
 
     `address` is "host:port" of the head node, "auto", or "local"; by default $RAY_ADDRESS, else a cluster that runs
-    here, else a new one on this machine. Every machine needs this package. Raises EngineError if Ray is not installed,
-    or if the cluster has no room for one process.
+    here, else a new one on this machine. Every machine needs this package. Raises ExperimentError if Ray is not
+    installed, or if the cluster has no room for one process.
     """
     try:  # optional, and it takes seconds
         import ray  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
         from ray.util.multiprocessing import Pool  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise EngineError(f'--engine ray needs Ray ({error}): pip install -e ".[ray]" in the checkout.') from error
+        raise ExperimentError(f'--engine ray needs Ray ({error}): pip install -e ".[ray]" in the checkout.') from error
     ray.init(address, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
     have, needed = ray.cluster_resources(), {"CPU": cpus, "GPU": gpus}
     room = min(int(have.get(name, 0) // each) for name, each in needed.items() if each)
     if room < 1:
-        raise EngineError(f"no room for {cpus} CPUs and {gpus:g} GPUs in the Ray cluster, which has {have}.")
+        raise ExperimentError(f"no room for {cpus} CPUs and {gpus:g} GPUs in the Ray cluster, which has {have}.")
     options = {"num_cpus": cpus, "num_gpus": gpus}
     with Pool(max(1, min(room, len(groups))), _begin, (cpus,), ray_remote_args=options) as pool:
         for outcomes in pool.imap_unordered(partial(_outcomes, work), groups):

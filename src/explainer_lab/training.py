@@ -29,7 +29,7 @@ from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from explainer.data.files import replace_file
-from explainer.errors import CheckpointError, CorpusError, ExperimentError
+from explainer.errors import CheckpointError, ExperimentError
 from explainer.models import momentum_attention, onednn
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.results.language_models import CURVE_WINDOWS
@@ -246,11 +246,11 @@ def train(
     AdamW with the norm of the gradient clipped to 1; weight decay on matrices only. `other_genre` is a stream of
     tokens to evaluate on beside the held-out part. With `checkpoint`, a file, the state is kept there every so many
     steps of the trunk and where a branch begins. Raises DivergenceError when the loss is not finite, CheckpointError
-    for a checkpoint that is damaged or of another run, CorpusError when the corpus is too short.
+    for a checkpoint that is damaged or of another run, ExperimentError when the corpus is too short.
     """
     evaluate = _Evaluation(setting, tokens, other_genre)
     if len(tokens.train) <= setting.length:
-        raise CorpusError(
+        raise ExperimentError(
             f"the training part of {tokens.corpus!r} has {len(tokens.train)} tokens, a window takes "
             f"{setting.length + 1}; take a longer corpus or a shorter length."
         )

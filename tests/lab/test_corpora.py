@@ -9,8 +9,8 @@ import torch
 
 from explainer.data import assets
 from explainer.data.assets import Document
+from explainer.errors import ExperimentError
 from explainer_lab import corpora
-from explainer_lab.corpora import CorpusError
 
 WORDS = ("the", "model", "reads", "a", "field", "and", "café", "writes", "→", "query")
 
@@ -105,19 +105,19 @@ def test_the_lines_of_wikitext_become_articles():
 )
 def test_data_sets_that_cannot_be_used(tmp_path, split, columns, message):
     datasets.DatasetDict({split: datasets.Dataset.from_dict(columns)}).save_to_disk(tmp_path / "saved")
-    with pytest.raises(CorpusError, match=message):
+    with pytest.raises(ExperimentError, match=message):
         corpora._load(str(tmp_path / "saved"))
 
 
 def test_what_is_nowhere(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CorpusError, match=r"holds no data set .*save_to_disk"):
+    with pytest.raises(ExperimentError, match=r"holds no data set .*save_to_disk"):
         corpora._load(str(tmp_path / "empty"))
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(CorpusError, match=r"cannot read .*bytes.txt .*UTF-8"):
+    with pytest.raises(ExperimentError, match=r"cannot read .*bytes.txt .*UTF-8"):
         corpora._load(str(tmp_path / "bytes.txt"))
     monkeypatch.setattr(datasets, "load_dataset", Mock(side_effect=ConnectionError("no network")))
-    with pytest.raises(CorpusError, match=r"'documentaton' is no file .*ConnectionError: no network.*documentation"):
+    with pytest.raises(ExperimentError, match=r"'documentaton' is no .*ConnectionError: no network.*documentation"):
         corpora._load("documentaton")
 
 
@@ -159,10 +159,10 @@ def test_a_damaged_or_unwritable_cache(file, tmp_path, monkeypatch):
     corpora.tokens(file, 300)
     (damaged,) = (tmp_path / "cache" / "corpora").glob("*/tokens.safetensors")
     damaged.write_bytes(b"no tokens")
-    with pytest.raises(CorpusError, match=re.escape(f"{damaged.parent} is damaged")):
+    with pytest.raises(ExperimentError, match=re.escape(f"{damaged.parent} is damaged")):
         corpora.tokens(file, 300)
     monkeypatch.setenv("EXPLAINER_CACHE", file)
-    with pytest.raises(CorpusError, match=r"cannot be kept .*EXPLAINER_CACHE"):
+    with pytest.raises(ExperimentError, match=r"cannot be kept .*EXPLAINER_CACHE"):
         corpora.tokens(file, 300)
-    with pytest.raises(CorpusError, match="vocabulary = 256 is too small; the least is 257"):
+    with pytest.raises(ExperimentError, match="vocabulary = 256 is too small; the least is 257"):
         corpora.tokens(file, 256)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from toy_study import contents
 
-from explainer.errors import EngineError, ExperimentError, ResultsError, TaskError
+from explainer.errors import ExperimentError, ResultsError, TaskError
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.store import Published, Store
 
@@ -171,7 +171,7 @@ def test_a_damaged_result_stops_a_run_before_any_work(tmp_path):
 def test_a_lost_engine_is_named_with_what_failed_and_the_rest_is_stored(tmp_path):
     def lost(work, groups):
         yield from itertools.chain.from_iterable(map(work, groups))
-        raise EngineError("the machine is gone")
+        raise ExperimentError("the machine is gone")
 
     with pytest.raises(ExperimentError, match=r"13 has no power(.|\n)*the machine is gone"):
         Powers().run(Powers.grid(base=[13, 3]), store := Store(tmp_path), engine=lost, progress=False)

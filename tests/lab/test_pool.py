@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from explainer.errors import EngineError
+from explainer.errors import ExperimentError
 from explainer_lab import pool
 
 SECONDS = 600
@@ -85,13 +85,13 @@ def test_an_interrupt_ends_all_processes_at_once_and_none_complains(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_process_is_named_as_what_it_is():
-    with pytest.raises(EngineError, match=r"process died.*fewer than 2"):
+    with pytest.raises(ExperimentError, match=r"process died.*fewer than 2"):
         list(pool.in_processes(deadly, GROUPS, workers=2))
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(EngineError, match=r"\.\[ray\]"):
+    with pytest.raises(ExperimentError, match=r"\.\[ray\]"):
         list(pool.on_ray(numbers, GROUPS))
 
 
@@ -105,7 +105,7 @@ def test_outcomes_of_ray_are_those_of_this_process():
         outcomes = list(pool.on_ray(numbers, GROUPS, address="local", cpus=1))
         assert {pickle.dumps(one) for one, *_ in outcomes} == here
         assert {n for *_, n in outcomes} == {1}
-        with pytest.raises(EngineError, match="no room for 999 CPUs"):
+        with pytest.raises(ExperimentError, match="no room for 999 CPUs"):
             list(pool.on_ray(numbers, GROUPS, cpus=999))
     finally:
         ray.shutdown()

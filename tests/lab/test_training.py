@@ -14,14 +14,13 @@ from torch.nn.functional import cross_entropy
 from toy_study import write_corpus
 from transformers import AutoTokenizer
 
-from explainer.errors import CheckpointError, DivergenceError
+from explainer.errors import CheckpointError, DivergenceError, ExperimentError
 from explainer.models import momentum_attention
 from explainer.theory import momentum
 from explainer_lab import corpora, language_models, lm_probes, ngram, training
-from explainer_lab.corpora import CorpusError
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.store import Store
-from explainer_lab.training import ExperimentError, TrainingSetting
+from explainer_lab.training import TrainingSetting
 
 TINY = TrainingSetting(vocabulary=300, layers=1, width=8, heads=2, length=16, batch=2, steps=20, branches=2, warmup=3)
 MOMENTUM = replace(TINY, average="momentum", eta=0.5)
@@ -228,9 +227,9 @@ def test_divergence_is_named(tokens, monkeypatch):
 )
 def test_a_corpus_that_is_too_short(tokens, part, message):
     short = replace(tokens, **{part: getattr(tokens, part)[:16]})
-    with pytest.raises(CorpusError, match=message):
+    with pytest.raises(ExperimentError, match=message):
         training.train(TINY, short, tokens.held_out, progress=False)
-    with pytest.raises(CorpusError, match="it has 16 tokens and a window takes 17"):
+    with pytest.raises(ExperimentError, match="it has 16 tokens and a window takes 17"):
         training.train(TINY, tokens, tokens.held_out[:16], progress=False)
 
 
