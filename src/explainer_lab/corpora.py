@@ -18,7 +18,7 @@ from torch import Tensor
 
 from explainer.data import assets
 from explainer.data.assets import Document
-from explainer.data.files import canonical_name, fresh_folder
+from explainer.data.files import fresh_folder
 from explainer.errors import ExperimentError
 
 DEFAULT = assets.DOCUMENTATION.name
@@ -72,11 +72,6 @@ class Tokens:
     def digest(self) -> str:
         """SHA-256 of both streams."""
         return hashlib.sha256(self.train.numpy().tobytes() + self.held_out.numpy().tobytes()).hexdigest()
-
-
-def canonical_corpus(name: str) -> str:
-    """A file or directory under one name, however its path is spelled; another corpus as it is."""
-    return canonical_name(name, (DEFAULT, _MANUALS))
 
 
 def _load(name: str = DEFAULT) -> _Corpus:

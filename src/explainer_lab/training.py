@@ -89,7 +89,6 @@ class TrainingSetting:
 
     def __post_init__(self):
         """Check every value."""
-        object.__setattr__(self, "corpus", corpora.canonical_corpus(self.corpus))
         share = _DECAYING * _BUDGET_RATIO ** (self.branches - 1)
         for name in ("layers", "width", "heads", "batch", "steps", "branches"):
             self._require(name, getattr(self, name) >= 1, "must be at least 1.")

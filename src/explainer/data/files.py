@@ -5,7 +5,6 @@ import json
 import math
 import os
 import tempfile
-import traceback
 import uuid
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
@@ -117,15 +116,6 @@ def fresh_folder(home: Path) -> Iterator[Path]:
 # Until nobody asks for these: what the system says is shown as it is.
 
 
-def home_expanded(path: str | os.PathLike) -> Path:
-    """A path to write to, where ~ is a home directory; ResultsError where nobody has it, or the name is no text."""
-    try:
-        os.fspath(path).encode()  # else tables cannot be written there
-        return Path(path).expanduser()
-    except (RuntimeError, UnicodeEncodeError) as error:
-        raise ResultsError(f"{str(path)!r} cannot be written to ({error}); write it in UTF-8 and without ~.") from error
-
-
 def canonical_name(name: str, others: Container[str] = ()) -> str:
     """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
     plain = os.path.normpath(os.path.expanduser(name))
@@ -136,41 +126,9 @@ def canonical_name(name: str, others: Container[str] = ()) -> str:
     return plain if same and plain not in others else name
 
 
-@contextmanager
-def disk_errors(directory: Path) -> Iterator[None]:
-    """Turn what the disk refuses into an error that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise ResultsError(
-            f"results cannot be written to {directory} ({error}); make it a directory that you can write, free some "
-            "space, or choose another one."
-        ) from error
-
-
-def report_unexpected(error: Exception, advice: str | None = None) -> str:
-    """One line about an error that no check foresaw: what, where, and the advice, else the file with its traceback."""
-    *_, place = traceback.extract_tb(error.__traceback__)
-    what = f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
-    return f"{what}; {advice or f'please report this with {_kept(error)}'}."
-
-
 def limit_advice(error: BaseException) -> str | None:
     """What to do where a user has opened all files, or started all processes and threads, that he may; else None."""
     number, way = getattr(error, "errno", None), "raise the limit (ulimit {}), or give fewer --workers and --threads"
     if number in (errno.EMFILE, errno.ENFILE):
         return way.format("-n")
     return way.format("-u") if number == errno.EAGAIN or "can't start new thread" in str(error) else None
-
-
-def _kept(error: Exception) -> str:
-    """The file with the whole traceback."""
-    try:  # the deepest frame alone is often one of a library, the same for many causes
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", prefix="explainer-", suffix=".txt", delete=False
-        ) as file:
-            traceback.print_exception(error, file=file)
-    except OSError:  # a full disk may be what is reported
-        traceback.print_exception(error)
-        return "the traceback above"
-    return file.name

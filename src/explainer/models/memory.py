@@ -12,7 +12,6 @@ from pathlib import Path, PurePosixPath
 import torch
 from transformers import PreTrainedModel
 
-from explainer.data import files
 from explainer.errors import CheckpointError
 from explainer.models import architectures, loading, scoring
 
@@ -119,8 +118,9 @@ def dtype_of(name: str, device: str | None, need: Callable[[torch.dtype], int]) 
 
 
 def report_unexpected(error: Exception) -> str:
-    """`files.report_unexpected`, with what to do where memory, or another limit, was reached."""
-    return files.report_unexpected(error, _NO_MEMORY if _ran_out(error) else files.limit_advice(error))
+    """What an error says that no check foresaw, with what to do where memory ran out."""
+    what = f"{type(error).__name__}: {error}"
+    return f"{what}; {_NO_MEMORY}" if _ran_out(error) else what
 
 
 def _ran_out(error: Exception) -> bool:
