@@ -9,32 +9,32 @@ import pandas as pd
 
 from explainer.data.files import PUBLISHED, replace_file
 from explainer.data.tasks import TASKS
-from explainer.errors import ResultsError
+from explainer.errors import CheckpointError, ResultsError
 from explainer.figures import verdict as page
-from explainer.results import durations, papers, published, verdict_scale
+from explainer.models import loading
+from explainer.results import durations, papers, published
 from explainer.results import scorecard as cards
-from explainer.results import verdict as questions
+from explainer.results import verdict as verdict_rows
 
 Line = str | Sequence[Sequence[str]]
 """A line, or a table with its head."""
 
 _EXPERIMENTS = ("agreement", "shared_part", "causal_tests", "rival", "new_rule", "comparison")
-_NEW_RULE, _SEEDS = questions.BOOK["new_rule"], [0, 1, 2, 3, 4]
+_NEW_RULE, _SEEDS = verdict_rows.GRIDS["new_rule"], [0, 1, 2, 3, 4]
 _COLUMNS = {"task": "tasks", "k": "k", "n_queries": "queries", "lr": "lr", "epochs": "epochs", "seed": "seeds"}
 
 
 def verdict(directory: Path, output: Path) -> Iterator[Line]:
     """A row and a sentence for each question and model, what to run for those that lack, and a page with all of it.
 
-    Raises ResultsError where nothing is published, and ExperimentError as
-    `verdict_scale.require_same_setting_and_format`.
+    Raises ResultsError where nothing is published, and ExperimentError as `results.verdict.five_rows`.
     """
-    own, ten, card, notes, told = {}, {}, {}, [], []
+    own, ten, card, notes = {}, {}, {}, []
     if directory != PUBLISHED:
-        own, card = questions.of_directory(directory), cards.of_directory(directory)
+        own, card = verdict_rows.five_rows(directory), cards.cards(directory)
         try:
             if (directory / "agreement").is_dir():
-                ten, told = verdict_scale.verdict(directory), verdict_scale.sentences_not_learned(directory)
+                ten = verdict_rows.ten_rows(directory)
         except ResultsError as error:
             notes.append(str(error))
         if not own | ten | card:
@@ -45,25 +45,24 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
         name: [command_for(directory, *each, checkpoint=name) for each in _lacking(name, own, ten, card)]
         for name in models
     }
-    book = questions.of_directory(PUBLISHED, questions.BOOK)
-    shown = {name: own.get(name, {}) for name in models} | {f"{name} (the book)": its for name, its in book.items()}
+    told = list(dict.fromkeys(row.sentence for rows in ten.values() for row in rows.values() if row.sentence))
+    shown = {name: own.get(name, {}) for name in models} | verdict_rows.five_rows()
     yield from _of_questions(shown)
     for name, commands in lacking.items():
         yield from (f"{name}: {command}" for command in commands)
     yield from notes
-    ten |= verdict_scale.of_book()
+    ten |= verdict_rows.ten_rows()
     yield "\nTen finer rows (All claims)"
     for checkpoint, rows in ten.items():
         yield checkpoint
-        head = ("", *next(iter(rows.values()), ()))
-        yield [head, *((name, *(f"{one:.2f}" for one in its.values())) for name, its in rows.items())]
+        yield [("", *page.COLUMNS[:4]), *((name, *page.table_cells(row)[:4]) for name, row in rows.items())]
     yield from told
-    replace_file(output, page.verdict_page(shown, ten, card | cards.of_book(), lacking, told))
+    replace_file(output, page.verdict_page(shown, ten, card | cards.cards(), lacking, told))
     yield str(output)
 
 
-def _of_questions(shown: Mapping[str, questions.Answers]) -> Iterator[Line]:
-    for question in questions.FOLDERS:
+def _of_questions(shown: Mapping[str, verdict_rows.Rows]) -> Iterator[Line]:
+    for question in verdict_rows.FOLDERS:
         its = {name: found[question] for name, found in shown.items() if question in found}
         yield f"\n{question}"
         yield [("", *page.COLUMNS), *((name, *page.table_cells(one)) for name, one in its.items())]
@@ -71,15 +70,17 @@ def _of_questions(shown: Mapping[str, questions.Answers]) -> Iterator[Line]:
 
 
 def _lacking(
-    name: str, own: Mapping[str, questions.Answers], ten: verdict_scale.NormalisedPositions, card: cards.Cards
+    name: str, own: Mapping[str, verdict_rows.Rows], ten: Mapping[str, verdict_rows.Rows], card: cards.Cards
 ) -> Iterator[tuple[str, str]]:
     """The folders of experiments whose tables would answer more of a model, and what they would."""
     wanted: dict[str, list[str]] = {}
-    for question, folder in questions.FOLDERS.items():
+    for question, folder in verdict_rows.FOLDERS.items():
         if question not in own.get(name, {}):
             wanted.setdefault(folder, []).append(question)
-    for folder, rows in verdict_scale.missing_rows(ten.get(name, {})).items():
-        wanted.setdefault(folder, []).append(f"{len(rows)} of the ten rows")
+    for folder in dict.fromkeys(verdict_rows.TEN_FOLDERS.values()):
+        rows = {row for row, its_folder in verdict_rows.TEN_FOLDERS.items() if its_folder == folder}
+        if not rows & set(ten.get(name, {})):
+            wanted.setdefault(folder, []).append(f"{len(rows)} of the ten rows")
     if name not in card:
         wanted["comparison"] = ["the scorecard"]
     return ((folder, ", ".join(rows)) for folder, rows in wanted.items())
@@ -90,10 +91,10 @@ def scorecard(directory: Path) -> Iterator[Line]:
 
     Raises ResultsError, which names the command, where nothing of the comparison is published.
     """
-    shown = {} if directory == PUBLISHED else cards.of_directory(directory)
+    shown = {} if directory == PUBLISHED else cards.cards(directory)
     if not shown and directory != PUBLISHED:
         raise ResultsError(f"no comparison is published in {directory}. {command_for(directory, 'comparison')}")
-    shown |= cards.of_book()
+    shown |= cards.cards()
     yield from (f"{name}: {card.note}." for name, card in shown.items())
     for claim in next(iter(shown.values())).claims:
         yield f"\n{claim} (the paper: {cards.quoted_values(claim)})"
@@ -103,7 +104,7 @@ def scorecard(directory: Path) -> Iterator[Line]:
 def command_for(directory: Path, folder: str, what: str = "the answers", checkpoint: str | None = None) -> str:
     """The command that gives the tables of an experiment, with the values of what is published, and for how long."""
     like = {} if checkpoint is None else _published_of(directory, checkpoint)
-    usual = questions.WORD_PAIRS
+    usual = verdict_rows.WORD_PAIRS
     if folder == "comparison" and set(like.get("tasks", ())) <= set(TASKS):
         usual, like = papers.TASKS, {"seeds": like.get("seeds")}  # the paper's own, beside no task of the reader
     tasks, seeds = like.get("tasks") or list(usual), like.get("seeds") or _SEEDS
@@ -118,7 +119,12 @@ def command_for(directory: Path, folder: str, what: str = "the answers", checkpo
     words += ["--seeds", *map(str, seeds), "--publish", str(directory)]
     time = ""
     if checkpoint is not None:
-        time = f" ({durations.of_grids(folder, checkpoint, _wanted(folder, len(tasks), len(seeds)))})"
+        try:
+            times = durations.ratio(loading.skeleton(checkpoint))
+        except CheckpointError:
+            time = " (for a time that is unknown, because the model is not here)"
+        else:
+            time = f" ({durations.of_grids(folder, times, _wanted(folder, len(tasks), len(seeds)))})"
     return f"For {what}, run `{shlex.join(words)}`{time}."
 
 

@@ -361,7 +361,7 @@ def _text(value: Any) -> str:
 
 def _print_choice(tables: "Frames") -> None:
     """What each rate gives, and which is the best, by checkpoint."""
-    from explainer.results import learning_rates  # noqa: PLC0415
+    from explainer_lab import learning_rates  # noqa: PLC0415
 
     for checkpoint, settings in tables["settings"].to_pandas().groupby("checkpoint", sort=False):
         tried = learning_rates.accuracy_by_rate(settings)

@@ -22,6 +22,7 @@ from explainer.errors import TaskError
 from explainer.models import finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
+from explainer.results.thirds import layer_thirds
 from explainer.theory import metrics, projections
 from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
@@ -306,13 +307,6 @@ def similarities(outputs: Outputs, shots: int, epochs: int) -> dict[str, Float[T
     return {name: both[name] for name in SIMILARITIES}
 
 
-def thirds(n_layers: int) -> dict[str, slice]:
-    """All layers, and each third of them, by name."""
-    cuts = [round(i / 3 * n_layers) for i in range(4)]
-    names = ("lower third", "middle third", "upper third")
-    return {"all": slice(n_layers)} | dict(zip(names, map(slice, cuts, cuts[1:]), strict=True))
-
-
 def means(by_layer: Mapping[str, Float[Tensor, " layers"]], chosen: slice = slice(None)) -> dict[str, float]:
     """Means over the chosen layers."""
     return {name: its[chosen].nanmean().item() for name, its in by_layer.items()}
@@ -334,9 +328,9 @@ def _strengths(pair: _Pair, outputs: Outputs) -> Iterator[dict[str, Any]]:
     for shots in pair.setting.shots:
         for epochs in pair.setting.stages:
             by_layer = similarities(outputs, shots, epochs)
-            parts = thirds(len(by_layer["own"]))
-            for part in ("all", "upper third"):
-                yield {"shots": shots, "epochs": epochs, "layers": part} | means(by_layer, parts[part])
+            parts = {"all": slice(None), "upper third": layer_thirds(len(by_layer["own"]))["upper third"]}
+            for part, chosen in parts.items():
+                yield {"shots": shots, "epochs": epochs, "layers": part} | means(by_layer, chosen)
 
 
 def _summary(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tensor]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from explainer.models import circuits, finetuning, interventions, recording, sco
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
+from explainer.results.thirds import layer_thirds
 from explainer.theory import projections
 from explainer_lab import lessons, minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
@@ -352,11 +353,16 @@ def _changes(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
         yield told | {f"right_{rule.lower()}": (answers == rules.right(rule)).mean() for rule in "AB"}
 
 
+def _parts(n_layers: int) -> dict[str, slice]:
+    """All layers, and each third of them."""
+    return {"all": slice(None)} | layer_thirds(n_layers)
+
+
 def _strengths(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
     """Means over layers after each number of epochs, and over each third of the layers."""
     for epochs in rules.setting.stages:
         by_layer = minimal_pairs.similarities(found.outputs, rules.setting.k, epochs)
-        for part, chosen in minimal_pairs.thirds(len(by_layer["own"])).items():
+        for part, chosen in _parts(len(by_layer["own"])).items():
             yield {"epochs": epochs, "layers": part} | minimal_pairs.means(by_layer, chosen)
 
 
@@ -418,7 +424,7 @@ def _interventions(
         }
         for (side, name), its in parts.items():
             with_rule, with_other = (c_this, c_that) if side == "context" else (f_this, f_that)
-            for layers, chosen in minimal_pairs.thirds(c.shape[1]).items():
+            for layers, chosen in _parts(c.shape[1]).items():
                 kept = torch.zeros(c.shape[1], 1)
                 kept[chosen] = 1
                 yield row(f"{side}_along_{name}", layers, *(with_other + kept * part for part in its))

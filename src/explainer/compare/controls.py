@@ -180,10 +180,9 @@ def _random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
 class Control:
     """A comparison in which one thing is changed: the model, the context of ICL, or the training of FT.
 
-    `short` names it in figures, `note` says what is changed.
+    `note` says what is changed.
     """
 
-    short: str
     note: str
     model: Model = as_loaded
     context: Demonstrations = own
@@ -202,66 +201,41 @@ class Control:
 
 
 CONTROLS: Mapping[str, Control] = {
-    "none": Control("real comparison", "the comparison itself"),
-    "shuffled-context": Control(
-        "context: shuffled", "the answers in the context are shuffled; FT sees the right ones", context=shuffled
-    ),
-    "flipped-context": Control(
-        "context: flipped", "every label in the context is wrong; FT sees the right ones", context=_flipped
-    ),
-    "foreign-context": Control(
-        "context: foreign", "the context is of another task; FT sees the task's own examples", context=foreign
-    ),
-    "nonsense-context": Control(
-        "context: nonsense", "the context has the format of the task and made-up words", context=nonsense
-    ),
-    "reordered-context": Control(
-        "context: reordered", "the context has the examples of FT in another order", context=reordered
-    ),
+    "none": Control("the comparison itself"),
+    "shuffled-context": Control("the answers in the context are shuffled; FT sees the right ones", context=shuffled),
+    "flipped-context": Control("every label in the context is wrong; FT sees the right ones", context=_flipped),
+    "foreign-context": Control("the context is of another task; FT sees the task's own examples", context=foreign),
+    "nonsense-context": Control("the context has the format of the task and made-up words", context=nonsense),
+    "reordered-context": Control("the context has the examples of FT in another order", context=reordered),
     "shuffled-training": Control(
-        "FT: shuffled", "FT is trained on shuffled answers; the context has the right ones", training=shuffled
+        "FT is trained on shuffled answers; the context has the right ones", training=shuffled
     ),
     "flipped-training": Control(
-        "FT: flipped", "FT is trained on wrong labels only; the context has the right ones", training=_flipped
+        "FT is trained on wrong labels only; the context has the right ones", training=_flipped
     ),
-    "nonsense-training": Control(
-        "FT: nonsense", "FT is trained on the format of the task with made-up words", training=nonsense
-    ),
-    "reordered-training": Control(
-        "FT: reordered", "FT sees the examples of the context in another order", training=reordered
-    ),
-    "other-training": Control(
-        "FT: other examples", "FT is trained on other examples of the task than the context has", training=other
-    ),
-    "foreign-training": Control(
-        "FT: foreign", "FT is trained on another task than that of the context", training=foreign
-    ),
-    "ascent": Control("FT: ascent", "FT ascends the gradient", descend=_ascend),
+    "nonsense-training": Control("FT is trained on the format of the task with made-up words", training=nonsense),
+    "reordered-training": Control("FT sees the examples of the context in another order", training=reordered),
+    "other-training": Control("FT is trained on other examples of the task than the context has", training=other),
+    "foreign-training": Control("FT is trained on another task than that of the context", training=foreign),
+    "ascent": Control("FT ascends the gradient", descend=_ascend),
     "layer-causal": Control(
-        "FT: layer-causal",
         "each layer of FT learns from its own readout only (Deutch et al. 2024)",
         descend=partial(finetuning.fine_tune, layer_causal=True),
     ),
     "layer-causal-as-long": Control(
-        "FT: layer-causal, as long",
         "each layer of FT learns from its own readout only; the update is as long as that of FT",
         descend=_layer_causal,
     ),
     "random-direction": Control(
-        "FT: random",
         "the update of FT has a random direction, weight by weight of the same norm",
         update=_random_direction,
     ),
-    "untrained": Control(
-        "untrained model", "a model of the same architecture with new random weights", model=untrained
-    ),
+    "untrained": Control("a model of the same architecture with new random weights", model=untrained),
     "untrained-layers": Control(
-        "untrained layers",
         "random attention and MLP weights between trained embeddings, norms and readout",
         model=untrained_layers,
     ),
     "permuted-weights": Control(
-        "permuted weights",
         "the entries of every attention and MLP matrix are in a random order",
         model=_permuted_weights,
     ),

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explainer.figures.base import COLOURS, GREY, LEGEND_ABOVE, significant_digits
-from explainer.results.against_controls import NAMES
+from explainer.results.comparison import CONTROL_NAMES
 from explainer.theory.statistics import Interval
 
 
@@ -15,7 +15,7 @@ def table_rows(compared: Mapping[tuple[str, str, str], Interval]) -> list[list[s
     measures = dict.fromkeys(measure for _, _, measure in compared)
     rows = dict.fromkeys((family, control) for family, control, _ in compared)
     return [
-        [NAMES[control], family, *(_difference_text(compared.get((family, control, m))) for m in measures)]
+        [CONTROL_NAMES[control], family, *(_difference_text(compared.get((family, control, m))) for m in measures)]
         for family, control in rows
     ]
 

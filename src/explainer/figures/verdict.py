@@ -7,12 +7,10 @@ import plotly.graph_objects as go
 
 from explainer.figures.base import LEGEND_ABOVE
 from explainer.figures.forms import dot_plot
-from explainer.results import scorecard, verdict_scale
-from explainer.results import verdict as questions
-from explainer.theory.statistics import Interval
+from explainer.results import scorecard, verdict
+from explainer.results.verdict import Row, Rows
 
-_SHARE = "share of the way"
-COLUMNS = ("floor", "measured", "ceiling", _SHARE, "draws")
+COLUMNS = ("floor", "measured", "ceiling", "share of the way", "draws")
 _CAPTION = (
     "Each row is a question to a model: 0 is its floor and 1 its ceiling. Points: means over tasks; bars: 95 % "
     "(Student over seeds). A row without a point is told below."
@@ -27,34 +25,22 @@ _STYLE = (
 """A phone scrolls a table or a figure, not the page."""
 
 
-def _normalised_positions(found: Mapping[str, Mapping[str, Mapping[str, Interval]]]) -> go.Figure:
-    """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint.
-
-    `found` is what `verdict_scale.verdict` gives: by checkpoint and row, floor, measured value, ceiling and share.
-    """
-    return _shares({name: {row: its[_SHARE] for row, its in rows.items()} for name, rows in found.items()})
-
-
-def answer_positions(found: Mapping[str, questions.Answers]) -> go.Figure:
-    """The same of the answers to the book's questions, which `results.verdict.of_directory` gives."""
-    return _shares({name: {row: its.share for row, its in rows.items()} for name, rows in found.items()})
-
-
-def _shares(shares: Mapping[str, Mapping[str, Interval]]) -> go.Figure:
-    escaped = {html.escape(name): dict(rows) for name, rows in shares.items()}
-    drawn = dot_plot(escaped, "0: floor, 1: ceiling")
+def row_positions(found: Mapping[str, Rows]) -> go.Figure:
+    """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint."""
+    shares = {html.escape(name): {row: one.share for row, one in rows.items()} for name, rows in found.items()}
+    drawn = dot_plot(shares, "0: floor, 1: ceiling")
     drawn.add_vline(x=1, line={"width": 1, "dash": "dot"})
     return drawn.update_layout(showlegend=len(shares) > 1, legend=LEGEND_ABOVE)
 
 
-def table_cells(one: questions.Answer) -> list[str]:
-    """The numbers of an answer as they are printed, in the order of COLUMNS."""
+def table_cells(one: Row) -> list[str]:
+    """The numbers of a row as they are printed, in the order of COLUMNS."""
     return [*(f"{each:.2f}" for each in one[:4]), str(one.draws)]
 
 
 def verdict_page(
-    found: Mapping[str, questions.Answers],
-    ten: verdict_scale.NormalisedPositions,
+    found: Mapping[str, Rows],
+    ten: Mapping[str, Rows],
     cards: scorecard.Cards,
     lacking: Mapping[str, Sequence[str]],
     told: Sequence[str] = (),
@@ -63,19 +49,17 @@ def verdict_page(
 
     `told` are sentences below the ten rows.
     """
-    body = [
-        f"<h1>How far from floor to ceiling?</h1>{answer_positions(found).to_html(full_html=False)}<p>{_CAPTION}</p>"
-    ]
-    for question in questions.FOLDERS:
+    body = [f"<h1>How far from floor to ceiling?</h1>{row_positions(found).to_html(full_html=False)}<p>{_CAPTION}</p>"]
+    for question in verdict.FOLDERS:
         its = {name: rows[question] for name, rows in found.items() if question in rows}
         body.append(f"<h2>{question}</h2>")
         body.append(_table(("model", *COLUMNS), ([name, *table_cells(one)] for name, one in its.items())))
         body.append(_list(f"{name}: {one.sentence.removeprefix(f'{name}: ')}" for name, one in its.items()))
     if commands := [f"{name}: {line}" for name, lines in lacking.items() for line in lines]:
         body.append(f"<h2>To have the others</h2>{_list(commands)}")
-    drawn = _normalised_positions(ten).to_html(full_html=False, include_plotlyjs=False)
+    drawn = row_positions(ten).to_html(full_html=False, include_plotlyjs=False)
     body.append(f"<h2>Ten finer rows, which the page All claims explains</h2>{drawn}")
-    rows = ([name, row, *(f"{one:.2f}" for one in its.values())] for name, of in ten.items() for row, its in of.items())
+    rows = ([name, row, *table_cells(one)[:4]] for name, its in ten.items() for row, one in its.items())
     body.append(_table(("model", "row", *COLUMNS[:4]), rows) + _list(told))
     claims = next(iter(cards.values())).claims
     entries = ([c, scorecard.quoted_values(c), *(": ".join(card.claims[c]) for card in cards.values())] for c in claims)

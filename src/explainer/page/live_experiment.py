@@ -23,7 +23,7 @@ from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
 from explainer.page.asking import MADE, QUERY, TASKS, Asking, book_checkpoint
 from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
-from explainer.results import agreement
+from explainer.results import agreement, intervals
 from explainer.results.agreement import UpdateFilter
 from explainer.theory import metrics
 
@@ -204,7 +204,7 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     ICL, FT = UpdateFilter("ICL"), UpdateFilter("FT", epochs=_EPOCHS)
 
     def mean(one: UpdateFilter, other: UpdateFilter) -> float:
-        return round(agreement.by_task(agreement.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3)
+        return round(intervals.by_task(agreement.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3)
 
     foreign = mean(ICL, UpdateFilter("FT", agreement.FOREIGN, _EPOCHS))
     trainings = {"floor": foreign, "ceiling": mean(FT, UpdateFilter("FT", "other", _EPOCHS))}

@@ -2,12 +2,9 @@
 
 import math
 from collections.abc import Mapping
-
-from transformers import PreTrainedModel
+from typing import Any
 
 from explainer.data.files import PUBLISHED
-from explainer.errors import CheckpointError
-from explainer.models import loading
 from explainer.results import published
 
 WEIGHTS_OF_BOOK, LAYERS_OF_BOOK = 134_515_008, 30
@@ -20,18 +17,14 @@ LEAST = 3.0
 """Seconds of a setting of the smallest model: measured 2 to 5 for a hundred thousand weights."""
 
 
-def ratio(model: PreTrainedModel) -> float:
+def ratio(model: Any) -> float:
     """How many times as long as the book's checkpoint a model takes: by its weights, small ones by their layers."""
     weights = sum(p.numel() for p in model.parameters()) / WEIGHTS_OF_BOOK
     return max(weights, _CALLS * model.config.num_hidden_layers / LAYERS_OF_BOOK)
 
 
-def of_grids(folder: str, checkpoint: str, wanted: Mapping[str, int]) -> str:
-    """About how long so many settings of each grid of the book take."""
-    try:
-        times = ratio(loading.skeleton(checkpoint))
-    except CheckpointError:
-        return "for a time that is unknown, because the model is not here"
+def of_grids(folder: str, times: float, wanted: Mapping[str, int]) -> str:
+    """About how long so many settings of each grid of the book take on a model that takes so many times as long."""
     each = (published.rows_of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median() for grid in wanted)
     # `max` keeps a NaN that comes first: what the book has not measured stays unknown.
     seconds = sum(n * max(one * times, LEAST) for n, one in zip(wanted.values(), each, strict=True))

@@ -4,31 +4,27 @@ Everything takes tables of `results` for a grid of causal tests, with one settin
 is Student's over seeds; where answers are counted, it allows for the words that seeds share.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from explainer.errors import ExperimentError
-from explainer.results import aggregate, agreement, reporting
+from explainer.results import intervals
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
 _QUERY = ["setting", "task", "query"]
 
 
-def accuracies(queries: pd.DataFrame, names: Mapping[str, str]) -> dict[str, dict[str, Interval]]:
-    """Share of right answers after several interventions, `[task][name]`, by the names given to them.
+def accuracy(queries: pd.DataFrame, intervention: str) -> Interval:
+    """The share of right answers after an intervention, mean over these tasks.
 
     Raises ExperimentError for an intervention that is nowhere, and for two settings of one task and seed; so do all.
     """
-    found = {name: aggregate.by_group(_rows(queries, of), "task", _mean) for of, name in names.items()}
-    tasks = queries["task"].unique()
-    return {task: {name: each[task] for name, each in found.items() if task in each} for task in tasks}
-
-
-def over_tasks(queries: pd.DataFrame, intervention: str) -> Interval:
-    """The share of right answers after an intervention, mean over these tasks."""
-    return _mean(_rows(queries, intervention))
+    sample = _sample(_rows(queries, intervention), "correct")
+    nothing = replace(sample, groups=[(np.zeros(n),) for n in sample.sizes])
+    return statistics.widen_degenerate(statistics.paired_difference(sample, nothing).of_share, sample.n_queries)
 
 
 def difference(queries: pd.DataFrame, a: str, b: str) -> Interval:
@@ -50,32 +46,9 @@ def who_answers(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
         found = found.merge(its, on=_QUERY, validate="one_to_one")
     rows = []
     for (ft, right), its in found.groupby(["ft", "icl"]):
-        share = aggregate.of_sums(its, ["seed"], lambda sums: sums.correct / sums.n)
+        share = intervals.of_sums(its, lambda sums: sums.correct / sums.n)
         rows.append({"ft": bool(ft), "icl": bool(right), "n": len(its), "right": share.of_share})
     return pd.DataFrame(rows)
-
-
-def column_means(settings: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Interval]:
-    """Columns of the settings, means over these tasks, by the names given to them; Student's intervals over seeds.
-
-    Seeds that lack a column on some task are left out of it.
-    """
-    tables = {name: settings.pivot(index="seed", columns="task", values=column) for column, name in names.items()}
-    return {name: statistics.student(of_tasks.dropna().mean(axis=1)) for name, of_tasks in tables.items()}
-
-
-def accuracy_by_layer(layers: pd.DataFrame, column: str) -> dict[str, Interval]:
-    """Mean over seeds of a share in each layer, an interval of arrays for each task; no end leaves [0, 1]."""
-
-    def of_layers(its: pd.DataFrame) -> Interval:
-        return statistics.student(its.pivot(index="seed", columns="layer", values=column)).of_share
-
-    return aggregate.by_group(layers, "task", of_layers)
-
-
-def column_differences(settings: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
-    """Column A minus column B of the settings for each task, with p-values corrected by Holm for the tasks."""
-    return reporting.corrected(agreement.by_task(settings.assign(gap=settings[a] - settings[b]), "gap"))
 
 
 def _rows(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
@@ -89,12 +62,6 @@ def _rows(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
             f"seed {first['seed']} of {first['task']} is there twice; only seeds and tasks may differ."
         )
     return rows
-
-
-def _mean(rows: pd.DataFrame) -> Interval:
-    found = _sample(rows, "correct")
-    interval = statistics.paired_difference(found, _sample(rows.assign(nothing=0.0), "nothing"))
-    return statistics.widen_degenerate(interval.of_share, found.n_queries)
 
 
 def _sample(rows: pd.DataFrame, column: str) -> Sample:

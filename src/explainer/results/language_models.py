@@ -8,8 +8,6 @@ import numpy as np
 import pandas as pd
 
 from explainer.errors import ExperimentError
-from explainer.models.in_context_gpt import LOSS_WINDOW
-from explainer.results import aggregate
 from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
@@ -59,11 +57,6 @@ def table_of_arm(arm: str, table: str) -> pd.DataFrame:
 # At each budget, from tables "budgets" and "blocks"
 
 
-def by_seed(budgets: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A column at each budget, (tokens) x (seeds)."""
-    return budgets.pivot(index="tokens", columns="seed", values=column)
-
-
 def loss_change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
     """Paired difference of the held-out loss at a budget, variant - other, in nats per token: Student over seeds.
 
@@ -86,8 +79,13 @@ def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
 
     In nats per token; Student over seeds, for one held-out text.
     """
-    losses = [by_seed(table_of_arm(name, "budgets"), "other_genre") for name in (arm, other)]
-    return aggregate.over_draws((losses[0] - losses[1]).dropna())
+    variant, partner = (_by_seed(table_of_arm(name, "budgets"), "other_genre") for name in (arm, other))
+    return {int(tokens): statistics.student(seeds) for tokens, seeds in (variant - partner).dropna().iterrows()}
+
+
+def _by_seed(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A column at each budget, (tokens) x (seeds)."""
+    return table.pivot(index="tokens", columns="seed", values=column)
 
 
 def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
@@ -105,7 +103,7 @@ def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
 
 def loss_reduction(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
     """How much lower the held-out loss of the variant is along the trunk than its pair's, (tokens) x (seeds), nats."""
-    of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
+    of_variant, of_plain = (_by_seed(side, "held_out") for side in _matched(variant, plain))
     return (of_plain - of_variant).dropna()
 
 
@@ -114,7 +112,7 @@ def tokens_saved(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
 
     lead_s(t) = t_s^plain(loss_s^variant(t)) - t: NaN where plain attention never gets there on its trunk.
     """
-    of_variant, of_plain = (by_seed(side, "held_out") for side in _matched(variant, plain))
+    of_variant, of_plain = (_by_seed(side, "held_out") for side in _matched(variant, plain))
     reached = {
         seed: [
             _tokens_to_reach(of_plain[seed].dropna(), loss) - t for t, loss in zip(losses.index, losses, strict=True)
@@ -161,9 +159,10 @@ def training_losses(settings: pd.DataFrame, every: int) -> pd.DataFrame:
     Raises ExperimentError unless `every` is a multiple of the steps of a stored loss that divides the training.
     """
     stored = np.stack(list(settings["losses"]))
-    width, rest = divmod(every, LOSS_WINDOW)
+    (steps,) = settings["steps"].unique()
+    window = steps // stored.shape[1]  # a stored loss is the mean over so many steps
+    width, rest = divmod(every, window)
     if rest or not width or stored.shape[1] % width:
-        steps = stored.shape[1] * LOSS_WINDOW
-        raise ExperimentError(f"every = {every}; take a multiple of {LOSS_WINDOW} that divides the {steps} steps.")
+        raise ExperimentError(f"every = {every}; take a multiple of {window} that divides the {steps} steps.")
     means = stored.reshape(len(stored), -1, width).mean(-1)
     return pd.DataFrame(means.T, every * np.arange(1, means.shape[1] + 1), settings["seed"].to_numpy())

@@ -6,7 +6,7 @@ what determined its result and how long that took, `grids` with the settings of 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -43,6 +43,12 @@ COMMANDS: Mapping[str, str] = {
 }
 """What computes the tables, by the name of their folder."""
 
+_SETTING = (
+    "checkpoint", "k", "lr", "n_queries", "control", "position", "split",
+    "epochs", "loss", "tasks", "n_selection", "rate", "training", "batch",
+)  # fmt: skip
+"""What the settings of one task must have in common to be draws of one thing."""
+
 TEN_TASKS: Mapping[str, tuple[str, ...]] = {
     "none": ("classification", "agnews", "cb", "word-pairs"),
     "untrained": ("classification", "agnews", "cb", "word-pairs-controls"),
@@ -50,14 +56,18 @@ TEN_TASKS: Mapping[str, tuple[str, ...]] = {
 """Grids with the comparison on the paper's six tasks and on word pairs, and those with the untrained model instead."""
 
 
-def results(grid: str, table: str = "settings", **where: Any) -> pd.DataFrame:
+def results(grid: str | Sequence[str], table: str = "settings", **where: Any) -> pd.DataFrame:
     """The published rows of a grid whose settings have the given values, in the order of the grid.
 
     `results("word-pairs")` has a row for each setting, and `results("word-pairs", "queries", task="capitals")` one
-    for each query of the settings of one task; the README beside the tables says which there are. Raises
-    ExperimentError for an unknown grid or table, for values that no setting of the grid has and for a setting that is
-    not published, ResultsError for a damaged file.
+    for each query of the settings of one task; the README beside the tables says which there are. Several grids stand
+    one below the other, each setting once. Raises ExperimentError for an unknown grid or table, for values that no
+    setting of the grid has and for a setting that is not published, ResultsError for a damaged file.
     """
+    if not isinstance(grid, str):
+        rows = pd.concat([results(one, table, **where).assign(grid=one) for one in grid], ignore_index=True)
+        first = rows.groupby("setting")["grid"].transform("first")
+        return rows[rows["grid"] == first].drop(columns="grid").reset_index(drop=True)
     name, settings = settings_of(grid)
     for column, value in where.items():
         settings = settings[settings[column] == value] if column in settings else settings[:0]
@@ -119,29 +129,44 @@ def rows_of_experiment(folder: Path, table: str = "settings", grid: Grids = None
     return settings if table == "settings" else _with_settings(settings, read(folder, table)[table], own_first=True)
 
 
-def runs(settings: Iterable[str]) -> tuple[str, pd.DataFrame]:
-    """The folder that has these settings, and its rows of `runs`; ExperimentError if none has."""
-    for folder in _folders("runs"):
-        found = read(folder, "runs")["runs"].to_pandas()
-        if (chosen := found["setting"].isin(set(settings))).any():
-            return folder.name, found[chosen]
-    raise ExperimentError(f"no published table in {published_directory()} has the given settings; publish them.")
-
-
-def grids_with(name: str, settings: Iterable[str]) -> list[str]:
-    """Few grids of a folder that have all of these settings: each the one with most that are left, and least else."""
-    grids = read(published_directory() / name, "grids")["grids"].to_pandas()
-    members, left, found = grids.groupby("grid", sort=False)["setting"].agg(set).to_dict(), set(settings), []
-    while having := [grid for grid, its in members.items() if its & left]:
-        found.append(max(having, key=lambda grid: (len(members[grid] & left), -len(members[grid]))))
-        left -= members[found[-1]]
-    return found
-
-
 def number_formats(runs: pd.DataFrame) -> dict[str, str]:
     """The number format by setting; an identity may leave out float32."""
     identities = map(json.loads, runs["identity"])
     return {setting: its.get("dtype", "float32") for setting, its in zip(runs["setting"], identities, strict=True)}
+
+
+def require_only_seeds_differ(rows: pd.DataFrame) -> None:
+    """ExperimentError where settings of one task, draws of one thing for an interval, differ in more than the seed."""
+    settings = rows.drop_duplicates("setting")
+    by = next(name for name in ("task", "cue", "tasks") if name in settings)
+    for task, of_task in settings.groupby(by, sort=False):
+        for name in _SETTING:
+            if name in of_task and len(values := of_task[name].unique()) > 1:
+                listed = ", ".join(map(str, values))
+                raise ExperimentError(f"settings of {task} differ in {name}: {listed}; only seeds may differ.")
+        if (twice := of_task["seed"][of_task["seed"].duplicated()]).size:
+            raise ExperimentError(f"seed {twice.iloc[0]} of {task} is there twice; each setting should be given once.")
+
+
+def reported(folder: Path, table: str = "settings", grid: Grids = None, **values: Any) -> dict[str, pd.DataFrame]:
+    """By checkpoint, the rows of an experiment's folder that are not of the split "selection" and have some values.
+
+    None where nothing is published. Raises ExperimentError where settings of a checkpoint differ in number format.
+    """
+    if not folder.is_dir():
+        return {}
+    rows = rows_of_experiment(folder, table, grid)
+    rows = rows[rows["split"] != "selection"] if "split" in rows else rows
+    for name, value in values.items():
+        rows = rows[rows[name] == value]
+    formats = rows["setting"].map(number_formats(read(folder, "runs")["runs"].to_pandas()))
+    for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):
+        if its.nunique() > 1:
+            raise ExperimentError(
+                f"{folder}: the settings of {checkpoint} are in {' and '.join(sorted(its.unique()))}; one format "
+                "is averaged, so publish each in a directory of its own."
+            )
+    return {str(checkpoint): its for checkpoint, its in rows.groupby("checkpoint", sort=False)}
 
 
 def _folders(table: str) -> list[Path]:

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from explainer.errors import ExperimentError
-from explainer.results import aggregate
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, student
 
@@ -58,23 +57,13 @@ class RuleComparison:
         return int((self.by_seed > 0).sum())
 
 
-def _of_seeds(curve: pd.DataFrame, outcome: str) -> pd.DataFrame:
-    """An outcome at the end as the mean over the numbers of keys, (seeds) x (rules)."""
-    at_end = curve[curve["step"] == curve["steps"]]
-    return at_end.pivot_table(outcome, "seed", "rule", sort=False)[list(dict.fromkeys(curve["rule"]))]
-
-
-def mean_over_keys(curve: pd.DataFrame, outcome: str) -> dict[str, Interval]:
-    """An outcome at the end as the mean over the numbers of keys, for each rule: mean over seeds, Student's."""
-    of_rules = _of_seeds(curve, outcome)
-    return {NAMES[rule]: student(of_rules[rule]).of_share for rule in of_rules.columns}
-
-
-def curve_over_training(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
-    """A column after each number of steps as the mean over the numbers of keys, for some rules: mean over seeds."""
+def mean_over_keys(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> dict[str, dict[int, Interval]]:
+    """A column after each number of steps, mean over the numbers of keys, for some rules: Student over seeds."""
     means = {rule: curve[curve["rule"] == rule].pivot_table(column, "step", "seed") for rule in rules}
-    found = {NAMES[rule]: aggregate.over_draws(of) for rule, of in means.items()}
-    return {name: {step: one.of_share for step, one in of.items()} for name, of in found.items()}
+    return {
+        NAMES[rule]: {int(step): student(seeds).of_share for step, seeds in table.iterrows()}
+        for rule, table in means.items()
+    }
 
 
 def rule_difference(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> RuleComparison:
@@ -82,10 +71,11 @@ def rule_difference(curve: pd.DataFrame, rule: str, other: str, outcome: str) ->
 
     Raises ExperimentError for a seed that one of them does not have.
     """
-    of = _of_seeds(curve, outcome)[[rule, other]]
-    if missing := of.index[of.isna().any(axis=1)].tolist():
+    at_end = curve[(curve["step"] == curve["steps"]) & curve["rule"].isin([rule, other])]
+    seeds = at_end.pivot_table(outcome, "seed", "rule")
+    if missing := seeds.index[seeds.isna().any(axis=1)].tolist():
         raise ExperimentError(f"seeds {missing} are not there for both {rule} and {other}; train them too.")
-    differences = of[rule] - of[other]
+    differences = seeds[rule] - seeds[other]
     values = differences.to_numpy()
     return RuleComparison(differences, student(values), statistics.sign_test(values))
 
@@ -107,26 +97,16 @@ def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
     return effects
 
 
-def as_table(effects: Mapping[str, Mapping[str, RuleComparison]]) -> pd.DataFrame:
-    """`momentum_effects` as text, by the names that figures use."""
-    return as_rows(
-        {
-            OUTCOMES[outcome]: {f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}": each for rule, each in its.items()}
-            for outcome, its in effects.items()
-        }
-    )
-
-
-def as_rows(compared: Mapping[str, Mapping[str, RuleComparison]]) -> pd.DataFrame:
-    """Comparisons as text: mean difference, p of Student, seeds in which the first rule is ahead, p of the signs."""
+def as_table(compared: Mapping[str, Mapping[str, RuleComparison]]) -> pd.DataFrame:
+    """Comparisons, by outcome and rule, as text: mean, Student's p, seeds with the rule ahead, p of the signs."""
     rows = {
-        (outcome, name): {
+        (OUTCOMES[outcome], f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}" if rule in _PAIRS else rule): {
             "difference": f"{each.mean:+.3f}",
             "p (Student)": f"{each.mean.p_value:.3f}",
             "seeds ahead": f"{each.ahead} of {len(each.by_seed)}",
             "p (signs)": f"{each.sign_p:.3f}",
         }
         for outcome, its in compared.items()
-        for name, each in its.items()
+        for rule, each in its.items()
     }
     return pd.DataFrame(rows).T

@@ -6,15 +6,15 @@ tasks, which are never resampled.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
-from explainer.compare.comparison import ComparisonSetting
+from explainer.data.files import published_directory
 from explainer.errors import ExperimentError
-from explainer.results import aggregate, published
+from explainer.results import intervals, published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -61,17 +61,46 @@ class Provenance:
 
 
 def provenance(*frames: pd.DataFrame) -> Provenance:
-    """Where published results come from: those of one experiment on checkpoints by settings, trainings by "runs"."""
+    """Where published results come from: those of one experiment on checkpoints by settings, trainings by "runs".
+
+    Raises ExperimentError where no published experiment has the settings.
+    """
     settings = pd.concat(frames).drop_duplicates("setting")
-    (name, runs), of_checkpoint = published.runs(settings["setting"]), {}
+    of_frames, directory = set(settings["setting"]), published_directory()
+    for folder in sorted(directory.iterdir()):
+        if "runs" in published.files(folder):
+            tables = published.read(folder, "runs", "grids")
+            runs = tables["runs"].to_pandas()
+            runs = runs[runs["setting"].isin(of_frames)]
+            if len(runs):
+                break
+    else:
+        raise ExperimentError(f"no published table in {directory} has the given settings; publish them.")
+    of_checkpoint = {}
     if "checkpoint" in settings:
         of_checkpoint = {"checkpoint": settings["checkpoint"].iloc[0]}
         of_checkpoint |= {"formats": sorted(set(published.number_formats(runs).values()))}
         of_checkpoint |= {column: sorted(set(settings[column])) for column in ("n_queries", "k")}
-    made: dict[str, Any] = {name: runs[name].iloc[0] for name in ("device", "threads", "torch")}
-    made |= {"command": published.COMMANDS[name], "grids": published.grids_with(name, settings["setting"])}
-    made |= {"seeds": sorted(set(settings["seed"])), "cpu_seconds": runs["cpu_seconds"].sum()}
-    return Provenance(n=len(settings), **made, **of_checkpoint)
+    return Provenance(
+        n=len(settings),
+        seeds=sorted(set(settings["seed"])),
+        device=runs["device"].iloc[0],
+        threads=runs["threads"].iloc[0],
+        torch=runs["torch"].iloc[0],
+        cpu_seconds=runs["cpu_seconds"].sum(),
+        command=published.COMMANDS[folder.name],
+        grids=_grids_with(tables["grids"].to_pandas(), of_frames),
+        **of_checkpoint,
+    )
+
+
+def _grids_with(grids: pd.DataFrame, settings: set[str]) -> list[str]:
+    """Few grids that have all of these settings: each the one with most that are left, and least else."""
+    members, left, found = grids.groupby("grid", sort=False)["setting"].agg(set).to_dict(), set(settings), []
+    while having := [grid for grid, its in members.items() if its & left]:
+        found.append(max(having, key=lambda grid: (len(members[grid] & left), -len(members[grid]))))
+        left -= members[found[-1]]
+    return found
 
 
 def _range(numbers: Iterable[int], joined: str = " or ") -> str:
@@ -86,26 +115,13 @@ def sizes(queries: pd.DataFrame) -> str:
     return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
 
 
-def require_only_seeds_differ(table: pd.DataFrame) -> None:
-    """ExperimentError where settings of one task, draws of one thing for an interval, differ in more than the seed."""
-    setting = [f.name for f in fields(ComparisonSetting) if f.name in table and f.name not in ("task", "seed")]
-    settings = table.drop_duplicates("setting")
-    for task, of_task in settings.groupby("task", sort=False):
-        for name in setting:
-            if len(values := of_task[name].unique()) > 1:
-                listed = ", ".join(map(str, values))
-                raise ExperimentError(f"settings of {task} differ in {name}: {listed}; only seeds may differ.")
-        if (twice := of_task["seed"][of_task["seed"].duplicated()]).size:
-            raise ExperimentError(f"seed {twice.iloc[0]} of {task} is there twice; each setting should be given once.")
-
-
 def as_sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     """Columns of the queries as a `statistics.Sample`: a group for each setting, a stratum for a task.
 
     Queries without a value are left out. Raises ExperimentError, with the note of the study, where a setting has none
-    of a column, and as `require_only_seeds_differ`.
+    of a column, and as `published.require_only_seeds_differ`.
     """
-    require_only_seeds_differ(queries)
+    published.require_only_seeds_differ(queries)
     found = [_arrays(of_setting, ("query_id", *columns)) for _, of_setting in queries.groupby("setting", sort=False)]
     settings = queries.drop_duplicates("setting")
     groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
@@ -152,30 +168,27 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
     """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
 
-    Measures that are centred over queries keep their centre when queries are resampled. Raises ExperimentError as
-    `sample`.
+    Tasks with a setting that lacks the measure are left out. Measures that are centred over queries keep their centre
+    when queries are resampled. Raises ExperimentError as `as_sample`.
     """
-    found = as_sample(queries, measure)
+    found = as_sample(_tasks_with(measure, queries), measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
     of_answers = all(values.dtype == bool for (values,) in found.groups)
     return statistics.widen_degenerate(interval, found.n_queries) if of_answers else interval
 
 
-def by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
-    """`similarity_interval` for each task; tasks with a setting that lacks the measure are left out."""
-    known = tasks_with_measure(queries, measure)
-    return aggregate.by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
+def similarities_by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
+    """`similarity_interval` for each task that has the measure in all of its settings."""
+    known = _tasks_with(measure, queries)
+    return intervals.by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
 
 
-def over_tasks(queries: pd.DataFrame, measure: str, **options) -> Interval:
-    """`similarity_interval` of the tasks together, without those with a setting that lacks the measure."""
-    return similarity_interval(tasks_with_measure(queries, measure), measure, **options)
-
-
-def tasks_with_measure(queries: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The tasks all of whose settings have the measure."""
+def _tasks_with(measure: str, queries: pd.DataFrame) -> pd.DataFrame:
+    if measure not in queries:
+        return queries
     has = queries[measure].notna().groupby(queries["setting"]).transform("any")
-    return queries[has.groupby(queries["task"]).transform("all")]
+    all_have = has.groupby(queries["task"]).transform("all")
+    return queries[all_have] if all_have.any() else queries  # without any, `as_sample` says which setting lacks it
 
 
 def estimates(values: Mapping) -> dict:
@@ -183,35 +196,20 @@ def estimates(values: Mapping) -> dict:
     return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
-def settings_by_layer(layers: pd.DataFrame, measure: str) -> np.ndarray:
-    """A similarity in each layer, mean over queries: (settings, layers); settings whose FT diverged are left out.
-
-    Raises ExperimentError as `require_only_seeds_differ`.
-    """
-    require_only_seeds_differ(layers)
-    rows = layers.pivot(index="setting", columns="layer", values=measure).reindex(layers["setting"].unique())
-    return rows.dropna(how="all").to_numpy()
-
-
-def comparisons(
+def paired_differences(
     pairs: Mapping[_Name, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
 ) -> dict[_Name, Interval]:
-    """Paired differences of conditions A and B, the `sample` of each for the same queries, p-values after Holm."""
-    return corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
+    """Differences of conditions A and B, the `as_sample` of each for the same queries, p-values after Holm."""
+    return intervals.corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
 
 
 def column_differences(
     queries: pd.DataFrame, a: str, b: str, statistic: Callable[..., float] = np.nanmean
 ) -> dict[str, Interval]:
-    """A minus B of two columns for each task, query by query, p-values after Holm for the number of tasks."""
-    pairs = aggregate.by_group(queries, "task", lambda its: (as_sample(its, a), as_sample(its, b)))
-    return comparisons(pairs, statistic)
-
-
-def corrected(tested: Mapping[_Name, Interval]) -> dict[_Name, Interval]:
-    """The same intervals with p-values corrected for their number by Holm's procedure."""
-    p_values = statistics.holm(np.array([one.p_value for one in tested.values()], dtype=float))
-    return {name: replace(one, p_value=float(p)) for (name, one), p in zip(tested.items(), p_values, strict=True)}
+    """A minus B of two columns, query by query, for each task that has both, p-values after Holm for their number."""
+    known = _tasks_with(b, _tasks_with(a, queries))
+    pairs = intervals.by_group(known, "task", lambda its: (as_sample(its, a), as_sample(its, b)))
+    return paired_differences(pairs, statistic)
 
 
 def selected_setting(settings: pd.DataFrame, split: str = "selection") -> pd.Series:

@@ -18,23 +18,18 @@ import pandas as pd
 
 from explainer.data.files import PUBLISHED
 from explainer.results import (
-    against_controls,
-    aggregate,
     agreement,
-    depth,
-    intervention_effects,
+    comparison,
+    intervals,
     language_models,
     papers,
     published,
-    rec2ftp,
     reporting,
-    verdict_scale,
+    verdict,
 )
-from explainer.results.agreement import UpdateFilter
-from explainer.results.depth import Signs
+from explainer.results.agreement import FT, ICL
+from explainer.results.intervals import Signs
 from explainer.results.published import results
-from explainer.results.verdict_scale import FT, ICL
-from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 REPRODUCED, _NOT_REPRODUCED, _CANNOT_BE_ASKED = "reproduced", "not reproduced", "cannot be asked here"
@@ -79,12 +74,13 @@ def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> di
     Rec2FTP against chance within each label, SimAOU against its noise value, SimAM against the model before FT, and
     τ against 0. The paper prints no chance value of Rec2FTP.
     """
-    queries = _of_paper() if queries is None else queries
-    pooled = rec2ftp.repairs(queries)
+    if queries is None:
+        (queries,) = queries_by_checkpoint().values()
+    pooled = comparison.repairs(queries)
     means = {state: float(np.mean(list(of.values()))) for state, of in papers.ACCURACY[model].items()}
 
     def mean(column: str) -> Interval:
-        return reporting.over_tasks(queries, column, n_resamples=_RESAMPLES)
+        return reporting.similarity_interval(queries, column, n_resamples=_RESAMPLES)
 
     def against(paper: float, paper_floor: float, *columns: str) -> Question:
         ours, floor = map(mean, columns)
@@ -105,17 +101,18 @@ def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> di
 
 def scorecard() -> list[Claim]:
     """All claims, from the published tables."""
-    of_paper, pairs, word_pairs = _of_paper(), agreement.pairs("agreement"), results("agreement")
-    of_layers, momentum, few_shot = depth.by_task("none", _PAPER), _momentum(), _few_shot()
-    protocol = claims_under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot), strict=True))
+    (of_paper,) = queries_by_checkpoint().values()
+    pairs, word_pairs = agreement.pairs("agreement"), results("agreement")
+    of_layers, momentum, few_shot = _by_task(results(_PAPER, "layers", control="none")), _momentum(), _few_shot()
+    protocol = _claims_under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot), strict=True))
     between = [
         _answers(word_pairs, "ft", "zsl"),
         _answers(word_pairs, "icl", "ft"),
         _recall(pairs),
         _above_both_floors(pairs, "sim_aou"),
-        _depth(of_layers, "sim_aou_tangent_uncentred", "without its noise value,"),
+        _depth(of_layers, "sim_aou_tangent_uncentred", of="without its noise value,"),
         _above_both_floors(pairs, "sim_am"),
-        _gain_with_depth(of_layers),
+        _depth(of_layers, "sim_am", "sim_am_zsl", of="its rise by FT:"),
         _tau_of_right_answers(),
         momentum[1],
         few_shot,
@@ -124,7 +121,7 @@ def scorecard() -> list[Claim]:
     return [Claim(claim, quoted_values(claim), entry, control) for (claim, entry), control in rows]
 
 
-def claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, Entry]:
+def _claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, Entry]:
     """The eight claims about one model, from the tables "queries" and, by task, "layers" of the comparison."""
     outputs, maps = ("sim_aou",), ("sim_am",)
     claims: dict[str, tuple[tuple[str, ...], Callable[[], Entry]]] = {
@@ -171,69 +168,53 @@ Cards = dict[str, Card]
 """By checkpoint."""
 
 
-def of_directory(directory: str | Path, grids: published.Grids = None) -> Cards:
-    """The paper's ten claims under its protocol, by checkpoint, from the comparison that a directory has published.
+def cards(directory: str | Path | None = None) -> Cards:
+    """The paper's ten claims under its protocol, by checkpoint, from the comparison of a directory, or of the book.
 
     The tasks are the paper's six where there are any of them, else all. Empty if nothing of the comparison is there.
-    Raises ExperimentError as `verdict_scale.require_same_setting_and_format`.
+    Raises ExperimentError as `published.reported`.
     """
-    found, queries = {}, queries_of_directory(directory, grids)
-    if not queries or (of_layers := _of_protocol(directory, "layers", grids)) is None:
-        return {}
-    for checkpoint, its in queries.items():
-        tasks = list(its["task"].unique())
-        rows = of_layers[(of_layers["checkpoint"] == checkpoint) & of_layers["task"].isin(tasks)]
-        claims = claims_under_protocol(its, aggregate.split(rows, "task"))
+    layers, found = _reported(directory, "layers"), {}
+    for checkpoint, queries in queries_by_checkpoint(directory).items():
+        tasks = list(queries["task"].unique())
+        of_layers = {task: its for task, its in _by_task(layers[checkpoint]).items() if task in tasks}
+        claims = _claims_under_protocol(queries, of_layers)
         claims |= dict.fromkeys(_MOMENTUM, Entry(_CANNOT_BE_ASKED, _TRAINED))
-        most_frequent = its.groupby("task")["label"].transform(lambda labels: labels.mode().get(0))
-        rows = its.assign(
-            icl_accuracy=its["icl_correct"].astype(float),
-            zsl_accuracy=its["zsl_correct"].astype(float),
-            one_label_accuracy=(its["label"] == most_frequent).where(its["label"].notna()).astype(float),
+        most_frequent = queries.groupby("task")["label"].transform(lambda labels: labels.mode().get(0))
+        accuracies = queries.assign(
+            icl_accuracy=queries["icl_correct"].astype(float),
+            zsl_accuracy=queries["zsl_correct"].astype(float),
+            one_label_accuracy=(queries["label"] == most_frequent).where(queries["label"].notna()).astype(float),
         )
-        found[checkpoint] = Card(tasks, claims, verdict_scale.gain_in_context(rows))
+        name = checkpoint if directory else verdict.BOOK.format(checkpoint)
+        found[name] = Card(tasks, claims, verdict.gain_in_context(accuracies))
     return found
 
 
-def queries_of_directory(directory: str | Path, grids: published.Grids = None) -> dict[str, pd.DataFrame]:
-    """The queries under the paper's protocol that a directory has published, by checkpoint; raises as `of_directory`.
-
-    Of the paper's six tasks, where there are any of them.
-    """
-    if (queries := _of_protocol(directory, "queries", grids)) is None:
-        return {}
-    found = aggregate.split(queries[queries["ft_correct"].notna()], "checkpoint")
-    return {name: chosen if len(chosen := its[its["task"].isin(papers.TASKS)]) else its for name, its in found.items()}
-
-
-def _of_protocol(directory: str | Path, table: str, grids: published.Grids) -> pd.DataFrame | None:
-    folder = Path(directory) / "comparison"
-    return verdict_scale.reported(folder, table, grids, control="none", position="prompt")
+def queries_by_checkpoint(directory: str | Path | None = None) -> dict[str, pd.DataFrame]:
+    """The queries under the paper's protocol of a directory, or of the book; of the paper's tasks, if it has any."""
+    found = {}
+    for checkpoint, queries in _reported(directory, "queries").items():
+        known = queries[queries["ft_correct"].notna()]
+        of_paper = known[known["task"].isin(papers.TASKS)]
+        found[checkpoint] = of_paper if len(of_paper) else known
+    return found
 
 
-def of_book() -> Cards:
-    """`of_directory` of the checkpoint of the book, from the tables of the package."""
-    return {f"{name} (the book)": card for name, card in of_directory(PUBLISHED, _PAPER).items()}
+def _reported(directory: str | Path | None, table: str) -> dict[str, pd.DataFrame]:
+    folder, grids = Path(directory or PUBLISHED) / "comparison", None if directory else _PAPER
+    return published.reported(folder, table, grids, control="none", position="prompt")
 
 
-def _of_paper() -> pd.DataFrame:
-    """The queries of the paper's six tasks."""
-    queries = rec2ftp.queries()
-    return queries[queries["task"].isin(papers.TASKS)]
-
-
-def _judged(*each: Signs) -> str:
-    """The verdict on a claim that differences above zero support, on most tasks of every comparison."""
-    supported = all(of.rises > sum(of) / 2 and not of.falls for of in each)
-    return REPRODUCED if supported else _NOT_REPRODUCED
+def _by_task(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return dict(list(rows.groupby("task", sort=False)))
 
 
 def _entry(signs: Signs, numbers: str) -> Entry:
-    return Entry(_judged(signs), f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{_opposite(signs)}")
-
-
-def _opposite(signs: Signs) -> str:
-    return f", the opposite on {signs.falls}" if signs.falls else ""
+    """Differences above zero support a claim: on most tasks, with none below."""
+    verdict = REPRODUCED if signs.rises > sum(signs) / 2 and not signs.falls else _NOT_REPRODUCED
+    opposite = f", the opposite on {signs.falls}" if signs.falls else ""
+    return Entry(verdict, f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{opposite}")
 
 
 # What the paper prints.
@@ -255,12 +236,11 @@ def quoted_values(claim: str) -> str:
 
 
 def _quoted(averages: Mapping[str, Mapping[str, float] | float], *conditions: str) -> str:
-    def of(values: Mapping[str, float] | float) -> str:
-        if isinstance(values, Mapping):
-            return " against ".join(f"{values[c]:.3f}" for c in conditions)
-        return f"{values:.3f}"
-
-    return ", ".join(f"{model} {of(values)}" for model, values in averages.items())
+    models = []
+    for model, values in averages.items():
+        numbers = [values[condition] for condition in conditions] if isinstance(values, Mapping) else [values]
+        models.append(f"{model} {' against '.join(f'{number:.3f}' for number in numbers)}")
+    return ", ".join(models)
 
 
 def _quoted_accuracy(higher: str, lower: str) -> str:
@@ -278,39 +258,35 @@ def _quoted_perplexity() -> str:
 # Under the paper's protocol: its six tasks, one epoch, a floor of noise.
 
 
-def _differences(queries: pd.DataFrame, a: str, b: str) -> dict[str, Interval]:
-    """A - B of two columns for each task, query by query, corrected for the number of tasks."""
-    return reporting.column_differences(reporting.tasks_with_measure(reporting.tasks_with_measure(queries, a), b), a, b)
-
-
 def _compared(queries: pd.DataFrame, a: str, b: str) -> Entry:
+    """A - B of two columns for each task, query by query, corrected for the number of tasks."""
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
-    return _entry(depth.count_signs(_differences(queries, a, b)), "{:.3f} against {:.3f}".format(*numbers))
+    signs = Signs.among(reporting.column_differences(queries, a, b))
+    return _entry(signs, "{:.3f} against {:.3f}".format(*numbers))
 
 
 def _repairs(queries: pd.DataFrame) -> Entry:
     """Rec2FTP beside its chance value within each label."""
-    found = [rec2ftp.repairs(its) for _, its in queries.groupby("task", sort=False)]
-    above, below = (sum(of(r.excess) for r in found) for of in (lambda e: e.low > 0, lambda e: e.high < 0))
-    recall, chance = (np.mean([getattr(r, name).estimate for r in found]) for name in ("recall", "within_label"))
-    n_repaired, n_errors = (sum(getattr(r, name) for r in found) for name in ("n_repaired", "n_errors"))
+    found = [comparison.repairs(of_task) for of_task in _by_task(queries).values()]
+    n_repaired, n_errors = sum(one.n_repaired for one in found), sum(one.n_errors for one in found)
     if not n_repaired:
         return Entry(_CANNOT_BE_ASKED, f"FT repairs none of {n_errors} errors")
+    above, below = sum(one.excess.low > 0 for one in found), sum(one.excess.high < 0 for one in found)
+    recall, chance = (np.mean([getattr(one, name).estimate for one in found]) for name in ("recall", "within_label"))
     share = n_repaired / n_errors
     signs = Signs(above, below, len(found) - above - below)
     return _entry(signs, f"{recall:.2f}, by chance {chance:.2f}, of the {share:.0%} of errors that FT repairs")
 
 
-def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, of: str = "") -> Entry:
+def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None = None, of: str = "") -> Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
-    rises = {task: depth.rank_trend(reporting.settings_by_layer(its, measure)) for task, its in of_layers.items()}
-    mean = np.mean([each.estimate for each in rises.values()])
-    return _entry(depth.settled_signs(rises), f"{of} rank correlation {mean:+.2f}".lstrip())
+    trends = comparison.rank_trends(of_layers, measure, less)
+    mean = np.mean([each.estimate for each in trends.values()])
+    return _entry(Signs.among(intervals.corrected(trends)), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
 def _tau(queries: pd.DataFrame) -> Entry:
-    zero = queries.assign(zero=0.0 * queries["kendall_tau_b"])
-    return _compared(zero, "kendall_tau_b", "zero")
+    return _compared(queries.assign(zero=0.0 * queries["kendall_tau_b"]), "kendall_tau_b", "zero")
 
 
 # Beside a control.
@@ -318,66 +294,55 @@ def _tau(queries: pd.DataFrame) -> Entry:
 
 def _answers(settings: pd.DataFrame, higher: str, lower: str) -> Entry:
     """Whole answers to word pairs after ten epochs."""
-    columns = f"{higher}_accuracy", f"{lower}_accuracy"
-    numbers = (agreement.over_tasks(settings, name).estimate for name in columns)
-    signs = depth.count_signs(intervention_effects.column_differences(settings, *columns))
+    a, b = (settings.assign(accuracy=settings[f"{state}_accuracy"]) for state in (higher, lower))
+    numbers = (intervals.over_seeds(each, "accuracy").estimate for each in (a, b))
+    signs = Signs.among(intervals.differences_by_task(a, b, "accuracy"))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
 def _recall(pairs: pd.DataFrame) -> Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
-    own, shuffled = (_beyond_chance(pairs, by) for by in (ICL, replace(ICL, lesson="shuffled")))
-    above = depth.count_signs(
-        reporting.corrected({task: statistics.student(own[task].dropna()) for task in own.columns})
-    )
-    counts = agreement.common_repairs(pairs, FT, ICL).groupby("task").sum()
-    recall, chance = ((counts[name] / counts["of"]).mean() for name in ("both", "chance"))
-    entry = _entry(above, f"recall {recall:.2f}, by chance {chance:.2f}")
-    extra = f"beyond chance {own.mean().mean():.1f} repairs a draw, with shuffled answers {shuffled.mean().mean():.1f}"
+    counts = agreement.common_repairs(pairs, FT, ICL).reset_index()
+    shuffled = agreement.common_repairs(pairs, FT, replace(ICL, lesson="shuffled")).reset_index()
+    # Errors that FT and a context both repair, less what chance would give them in common.
+    counts, shuffled = (each.assign(beyond=each["both"] - each["chance"]) for each in (counts, shuffled))
+    signs = Signs.among(intervals.corrected(intervals.by_task(counts, "beyond")))
+    sums = counts.groupby("task")[["both", "chance", "of"]].sum()
+    recall, chance = ((sums[name] / sums["of"]).mean() for name in ("both", "chance"))
+    entry = _entry(signs, f"recall {recall:.2f}, by chance {chance:.2f}")
+    beyond, by_shuffled = (each.groupby("task")["beyond"].mean().mean() for each in (counts, shuffled))
+    extra = f"beyond chance {beyond:.1f} repairs a draw, with shuffled answers {by_shuffled:.1f}"
     return Entry(entry.verdict, f"{entry.because}; {extra}")
-
-
-def _beyond_chance(pairs: pd.DataFrame, by: UpdateFilter) -> pd.DataFrame:
-    """Errors that FT and another change both repair, less what chance would give them in common: seeds by tasks."""
-    found = agreement.common_repairs(pairs, FT, by)
-    return (found["both"] - found["chance"]).unstack("task")
 
 
 def _above_both_floors(pairs: pd.DataFrame, measure: str) -> Entry:
     """Own demonstrations against made-up words on either side, with the shares of the way to two trainings."""
-    own, ceiling = (
-        agreement.pairs_between(pairs, ICL, FT),
-        agreement.pairs_between(pairs, FT, replace(FT, lesson="other")),
-    )
-    made_up = (agreement.pairs_between(pairs, *two) for two in ((ICL, replace(FT, lesson="nonsense")),
-                                                     (replace(ICL, lesson="nonsense"), FT)))  # fmt: skip
+    own = agreement.pairs_between(pairs, ICL, FT)
+    ceiling = agreement.pairs_between(pairs, FT, replace(FT, lesson="other"))
     signs, shares = [], []
-    for floor in made_up:
-        signs.append(depth.count_signs(agreement.differences(own, floor, measure)))
-        of_seeds = (agreement.by_seed(each, measure) for each in (floor, own, ceiling))
-        shares.append(verdict_scale.normalised_position(*of_seeds)["share of the way"].estimate)
-    least = min(signs, key=lambda of: of.rises)
-    text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them"
-    return Entry(_judged(*signs), f"{text.format(*shares)}; settled on {least.rises} of {sum(least)} tasks")
-
-
-def _gain_with_depth(of_layers: Mapping[str, pd.DataFrame]) -> Entry:
-    """Does what FT adds to SimAM rise with depth?"""
-    gains = {task: its.assign(gain=its["sim_am"] - its["sim_am_zsl"]) for task, its in of_layers.items()}
-    return _depth(gains, "gain", "its rise by FT:")
+    for two in ((ICL, replace(FT, lesson="nonsense")), (replace(ICL, lesson="nonsense"), FT)):
+        floor = agreement.pairs_between(pairs, *two)
+        signs.append(Signs.among(intervals.differences_by_task(own, floor, measure)))
+        row = verdict.row_over_seeds(*(intervals.seed_means(each, measure) for each in (floor, own, ceiling)))
+        shares.append(row.share.estimate)
+    text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them".format(*shares)
+    entries = [_entry(each, text) for each in signs]
+    supported = all(entry.verdict == REPRODUCED for entry in entries)
+    least = min(signs, key=lambda each: each.rises)
+    return Entry(
+        REPRODUCED if supported else _NOT_REPRODUCED, f"{text}; settled on {least.rises} of {sum(least)} tasks"
+    )
 
 
 def _tau_of_right_answers() -> Entry:
     """Is τ higher with right answers in the context than with shuffled ones?"""
     queries = results("word-pairs-controls", "queries")
     own, shuffled = (queries[queries["control"] == control] for control in ("none", "shuffled-context"))
-
     numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in (own, shuffled))
-    of_tasks = aggregate.split(queries, "task")
-    signs = depth.count_signs(
-        against_controls.changes_under_controls(of_tasks, ["none"], ["kendall_tau_b"], than="shuffled-context")
+    differences = comparison.changes_under_controls(
+        _by_task(queries), ["none"], ["kendall_tau_b"], than="shuffled-context"
     )
-    return _entry(signs, "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
+    return _entry(Signs.among(differences), "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
 
 
 # Momentum.

@@ -5,7 +5,7 @@ Models are the unit that is drawn: the mean over the tasks of each model, then S
 
 import pandas as pd
 
-from explainer.results import aggregate, verdict_scale
+from explainer.results import agreement, intervals
 from explainer.theory.statistics import Interval, student
 
 _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
@@ -14,7 +14,7 @@ _SAME = ("checkpoint", "model", "step", "seed", "k", "n_queries", "split", "lr")
 def over_training(frame: pd.DataFrame, measure: str) -> dict[int, Interval]:
     """Mean over models of the mean of a measure over their rows, after each number of steps that has a value."""
     known = frame.dropna(subset=[measure])
-    return aggregate.by_number(known, "step", lambda its: student(its.groupby("model")[measure].mean().to_numpy(float)))
+    return intervals.by_group(known, "step", lambda its: student(its.groupby("model")[measure].mean().to_numpy(float)))
 
 
 def own_minus_control(frame: pd.DataFrame, control: str, measure: str) -> pd.DataFrame:
@@ -38,18 +38,14 @@ def chosen_rate(frame: pd.DataFrame) -> float:
 def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Interval]:
     """What SimAOU loses when one side has other examples, and what it would if the examples counted as the task does.
 
-    As `verdict_scale.cost_of_other_examples`, of "swaps": own - s(c_own, f_other); own - s(c_other, f_own); half of
-    both corners less the two; own sqrt((1 - C) (1 - F)). Functions of means over layers, of the draws in which no
+    `agreement.cost_of_examples` of "swaps", and own itself. Functions of means over layers, of the draws in which no
     training diverged, Student's jackknife over the `sample`: "model", each with the mean over its draws, or "seed",
     draws with the mean over models.
     """
     # Differences are those of the same draws.
-    whole = swaps.groupby(["model", "seed"])[verdict_scale.CORNERS].mean().dropna()
-    values = {
-        "own": lambda m: m.own,
-        "training swapped": lambda m: m.own - m.training_other,
-        "context swapped": lambda m: m.own - m.context_other,
-        "both swapped": verdict_scale.cost_of_both,
-        "yardstick": verdict_scale.yardstick,
+    whole = swaps.groupby(["model", "seed"])[agreement.CORNERS].mean().dropna()
+    costs = ("training swapped", "context swapped", "both swapped", "yardstick")
+    return {"own": intervals.of_means(whole, "own", [sample])} | {
+        name: intervals.of_means(whole, lambda m, name=name: agreement.cost_of_examples(m)[name], [sample])
+        for name in costs
     }
-    return {name: aggregate.of_means(whole.groupby(sample).mean(), of) for name, of in values.items()}

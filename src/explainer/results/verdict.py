@@ -1,24 +1,32 @@
-"""The verdict in five rows: each question's answer between its floor, 0, and its ceiling, 1, for any model."""
+"""The verdict's rows: each answer between its floor, 0, and its ceiling, 1, for the book's checkpoint or any other.
+
+The floor is the value where the lesson plays no part, the ceiling the value where the claim is as true as it can be.
+Five rows ask what the chapters ask, with the jackknife over draws of a ratio of means; ten finer rows take every
+measure of *All claims*, with Student's interval over the ratios of the seeds.
+"""
 
 import math
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from explainer.data.files import PUBLISHED
-from explainer.results import aggregate, new_rule, published, reporting, verdict_scale
-from explainer.results.aggregate import Value
+from explainer.errors import ResultsError
+from explainer.results import agreement, contrasts, intervals, published, reporting
+from explainer.results.agreement import FT, ICL, UpdateFilter
+from explainer.results.intervals import Value
 from explainer.results.published import results
+from explainer.results.thirds import THIRDS, layer_thirds
+from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 
-class Answer(NamedTuple):
-    """Floor, measured value, ceiling and share of the way with intervals over `draws` draws, and one sentence."""
+class Row(NamedTuple):
+    """Floor, measured value, ceiling and share of the way with intervals over `draws` draws, and what is said of it."""
 
     floor: Interval
     measured: Interval
@@ -28,8 +36,15 @@ class Answer(NamedTuple):
     sentence: str = ""
 
 
-Answers = dict[str, Answer]
+Rows = dict[str, Row]
 """By the name of the question, as far as there are tables."""
+
+_NO_SHARE = Interval(*3 * [float("nan")])
+
+BOOK = "{} (the book)"
+"""How the book's checkpoint is named beside those of a reader."""
+
+# Five rows.
 
 TRAINING, EXAMPLES, VECTOR = "like training", "on these examples", "carried by one vector"
 LEARNED, OF_RULE = "new rule: learned", "new rule: like training"
@@ -39,12 +54,14 @@ FOLDERS: Mapping[str, str] = {
 }  # fmt: skip
 """The folder of the experiment whose tables answer a question."""
 
-BOOK: Mapping[str, tuple[str, ...]] = {
+GRIDS: Mapping[str, tuple[str, ...]] = {
     "shared_part": ("shared-part",),
     "rival": ("rival",),
     "new_rule": ("rule-contexts", "rule-contexts-category", "rule-strongest", "rule-strongest-category"),
+    "agreement": ("agreement",),
+    "causal_tests": ("causal-tests",),
 }
-"""The grids of the book that answer the questions, by folder."""
+"""The grids of the book's rows, by folder."""
 
 WORD_PAIRS = ("capitals", "plurals", "past", "antonyms")
 """The tasks of the book's answers."""
@@ -64,115 +81,41 @@ _SENTENCES: Mapping[str, str] = {
 }
 
 
-def of_directory(
-    directory: str | Path, grids: Mapping[str, published.Grids] = MappingProxyType({})
-) -> dict[str, Answers]:
-    """The answers of every checkpoint of the published tables of a directory, or of those of `grids`, by folder.
+def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
+    """The answers to the questions of `FOLDERS` by checkpoint, from the tables of a directory, or of the book.
 
     A question without tables is left out. Where demonstrations add nothing that is settled, or no ceiling is settled
-    above its floor, the answer has no share of the way, and its sentence says so. Of several kinds of training a new
-    rule is asked of the one of all weights. Raises ExperimentError as `verdict_scale.require_same_setting_and_format`.
+    above its floor, the row has no share of the way, and its sentence says so. Of several kinds of training a new rule
+    is asked of the one of all weights. Raises ExperimentError where settings of a checkpoint differ in number format,
+    or those of a task in more than the seed.
     """
-    directory = Path(directory)
 
-    def of(name: str, table: str, **usual: float | str) -> dict[str, pd.DataFrame]:
-        found = verdict_scale.reported(directory / name, table, grids.get(name), **usual)
-        return verdict_scale.by_checkpoint(found)
+    def reported(folder: str, table: str, **values: float | str) -> dict[str, pd.DataFrame]:
+        return _reported(directory, folder, table, **values)
 
     usual = {"layer_causal_lr": 0, "lessons": "all"}
-    layers, settings = (of("shared_part", table, **usual) for table in ("layers", "settings"))
-    strengths = verdict_scale.by_checkpoint(_strengths(directory / "new_rule", grids.get("new_rule")))
-    changes = of("new_rule", "changes", training="none", lessons="all")
-    answered = of("rival", "queries")
-    answered = {name: its for name, rows in answered.items() if len(its := rows[~rows["task"].isin(_RULES)])}
-    tables = layers, answered, strengths, changes
-    names = dict.fromkeys(name for table in tables for name in table)
-    return {name: _told(name, settings.get(name), *(table.get(name) for table in tables)) for name in names}
+    rules = ("suffix", "first word", "category")  # kinds of cues, which "rival" has among its tasks
+    queries = {name: its[~its["task"].isin(rules)] for name, its in reported("rival", "queries").items()}
+    tables = {
+        "layers": reported("shared_part", "layers", **usual),
+        "queries": {name: its for name, its in queries.items() if len(its)},
+        "strengths": _strengths(directory),
+        "changes": reported("new_rule", "changes", training="none", lessons="all"),
+    }
+    settings = reported("shared_part", "settings", **usual)
+    rows = {}
+    for checkpoint in dict.fromkeys(name for table in tables.values() for name in table):
+        its = {name: table.get(checkpoint) for name, table in tables.items()}
+        rows[checkpoint] = _with_sentences(checkpoint, _five_rows(**its), its, settings.get(checkpoint))
+    return rows if directory else {BOOK.format(name): its for name, its in rows.items()}
 
 
-_RULES = ("suffix", "first word", "category")
-"""Kinds of cues, which the experiment "rival" has among its tasks."""
-
-
-def _strengths(folder: Path, grids: published.Grids) -> pd.DataFrame | None:
-    """Similarities of contexts and whole trainings on a new rule in the upper third of the layers."""
-    if not folder.is_dir() or "strengths" not in published.files(folder):
-        return None
-    found = published.rows_of_experiment(folder, "strengths", grids)
-    whole = found["epochs"] == found.groupby("setting")["epochs"].transform("max")
-    found = found[whole & (found["layers"] == "upper third")]
-    if (every := found["training"] == "all weights").any():
-        found = found[every]
-    return verdict_scale.require_same_setting_and_format(found, folder)
-
-
-def _told(name: str, settings: pd.DataFrame | None, *tables: pd.DataFrame | None) -> Answers:
-    """`answer_questions` of one checkpoint, each with its sentence; no share where nothing is learned in context."""
-    layers, answered, *_ = tables
-    found, gains = answer_questions(*tables), {}
-    if settings is not None:
-        gains["shared_part"] = verdict_scale.gain_in_context(settings.assign(task=settings["tasks"]))
-    if answered is not None:
-        gains["rival"] = _gain(answered)
-    if LEARNED in found and not found[LEARNED].share.low > 0:
-        gains["new_rule"] = found[LEARNED].share
-    told = {}
-    for question, one in found.items():
-        gain = gains.get(FOLDERS[question])
-        if gain is not None and not gain.low > 0:
-            told[question] = one._replace(share=_NONE, sentence=_not_learned(name, question, one, gain))
-        else:
-            told[question] = one._replace(sentence=_said(question, one, layers))
-    return told
-
-
-_NONE = Interval(*3 * [float("nan")])
-
-
-def _gain(answered: pd.DataFrame) -> Interval:
-    """What demonstrations add to right answers, those among the labels where there are some."""
-    right = answered["right_label"] if "right_label" in answered else answered["correct"]
-    right = answered.assign(right=right.fillna(answered["correct"]))
-    of_settings = right.groupby(["seed", "task", "intervention"])["right"].mean().unstack()
-    rows = of_settings[["icl", "zsl"]].add_suffix("_accuracy").reset_index()
-    of_setting = ["seed", "task", "n_queries", "one_label_accuracy"]
-    return verdict_scale.gain_in_context(rows.merge(answered.filter(of_setting).drop_duplicates()))
-
-
-def _not_learned(name: str, question: str, one: Answer, gain: Interval) -> str:
-    if FOLDERS[question] != "new_rule":
-        return verdict_scale.sentence_not_learned(name, gain)
-    return (
-        f"{name}: of new words, {one.measured:.2f} are right after lines of a rule and {one.floor:.2f} after shuffled "
-        "labels. That it learns a new rule is not settled, so there is no share of the way."
-        if question == LEARNED
-        else f"{name}: that it learns a new rule is not settled, so nothing is said of how."
-    )
-
-
-def _said(question: str, one: Answer, layers: pd.DataFrame | None) -> str:
-    if not math.isfinite(one.share.low):
-        return (
-            f"The ceiling, {one.ceiling:.2f}, is not settled above the floor, {one.floor:.2f}. There is no room for an "
-            "answer, and no share of the way."
-        )
-    more = {}
-    if question == TRAINING and layers is not None:
-        of_thirds = verdict_scale.normalised_position_by_thirds(layers, "context", "another task")
-        more = {third.partition(" ")[0]: of for third, of in of_thirds.items()}
-    text = _SENTENCES[question].format(**one._asdict() | more, power=(one.share.high - one.share.low) / 2)
-    return f"{text} ({one.draws} draws)"
-
-
-# From tables.
-
-
-def answer_questions(
-    layers: pd.DataFrame | None,
-    answers: pd.DataFrame | None,
-    strengths: pd.DataFrame | None,
-    changes: pd.DataFrame | None,
-) -> Answers:
+def _five_rows(
+    layers: pd.DataFrame | None = None,
+    queries: pd.DataFrame | None = None,
+    strengths: pd.DataFrame | None = None,
+    changes: pd.DataFrame | None = None,
+) -> Rows:
     """The share of the way from floor to ceiling that answers each question, with Student's jackknife over draws.
 
         like training      (own - another task) / (two trainings - another task), the context swapped
@@ -182,50 +125,51 @@ def answer_questions(
         learned            (context - shuffled) / (1 - shuffled), of right answers after k lines
         like training      own / sqrt(C F), of a new rule
 
-    `layers` are those of the experiment "shared_part", `answers` the queries of "rival", `strengths` (of whole
-    trainings in the upper third of the layers) and `changes` of "new_rule"; None leaves out its questions. Similarities
-    are means over the upper third of the layers, everything is a mean over tasks or cues, of the draws that have all;
-    a question that no draw has is left out.
+    `layers` are those of the experiment "shared_part", `queries` those of "rival", `strengths` (of whole trainings in
+    the upper third of the layers) and `changes` of "new_rule"; None leaves out its questions. Similarities are means
+    over the upper third of the layers, everything is a mean over tasks or cues, of the draws that have all; a question
+    that no draw has is left out.
     """
-    found = {}
+    rows = {}
     if layers is not None:
-        upper = verdict_scale.by_thirds(layers, [*verdict_scale.CORNERS, "context_foreign"])["upper third"]
+        upper = _means_of_third(layers, "upper third", [*agreement.CORNERS, "context_foreign"])
         swapped = upper[["own", "context_foreign", "trainings"]]
-        found[TRAINING] = _answer(swapped, lambda m: m.context_foreign, lambda m: m.own, lambda m: m.trainings)
-        corners, cost = upper[verdict_scale.CORNERS], verdict_scale.cost_of_both
-        found[EXAMPLES] = _answer(corners, _zero, cost, verdict_scale.yardstick)
-    if answers is not None:
-        right = _by_seed(answers, "task", "intervention", "correct")
-        found[VECTOR] = _answer(
-            right, lambda m: max(m["vector_foreign"], m["zsl"]), lambda m: m["vector"], lambda m: m["icl"]
+        rows[TRAINING] = _jackknifed(swapped, lambda m: m.context_foreign, lambda m: m.own, lambda m: m.trainings)
+        rows[EXAMPLES] = _jackknifed(
+            upper[agreement.CORNERS],
+            _zero,
+            lambda m: agreement.cost_of_examples(m)["both swapped"],
+            agreement.yardstick,
+        )
+    if queries is not None:
+        right = intervals.seed_means(queries, "correct", "task", "intervention").unstack()
+        rows[VECTOR] = _jackknifed(
+            right[["vector_foreign", "zsl", "vector", "icl"]],
+            lambda m: max(m["vector_foreign"], m["zsl"]),
+            lambda m: m["vector"],
+            lambda m: m["icl"],
         )
     if changes is not None:
         whole = changes[(changes["strength"] == changes["k"]) & changes["kind"].isin(["ICL", "ICL shuffled"])]
-        right = _by_seed(whole.assign(right=new_rule.accuracy_by_own_rule(whole)), "cue", "kind", "right")
-        found[LEARNED] = _answer(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1 + _zero(m))
+        whole = whole.assign(right=contrasts.accuracy_by_own_rule(whole))
+        right = intervals.seed_means(whole, "right", "cue", "kind").unstack()
+        rows[LEARNED] = _jackknifed(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1 + _zero(m))
     if strengths is not None:
-        names = ["own", "contexts", "trainings"]
-        of_seeds = aggregate.nested_means(strengths, names, "cue")
-        found[OF_RULE] = _answer(of_seeds, _zero, lambda m: m.own, _possible)
-    return {name: one for name, one in found.items() if one.draws}
+        similar = intervals.seed_means(strengths, ["own", "contexts", "trainings"], "cue")
+        rows[OF_RULE] = _jackknifed(
+            similar, _zero, lambda m: m.own, lambda m: contrasts.largest_similarity(m.contexts, m.trainings)
+        )
+    return {name: row for name, row in rows.items() if row.draws}
 
 
-def _answer(rows: pd.DataFrame, floor: Value, measured: Value, ceiling: Value) -> Answer:
-    """The three values and the share, of the means of rows by seed; no share where no ceiling is settled above."""
-    known = rows.dropna()
-
-    def of(value: Value) -> Interval:
-        return aggregate.of_means(known, value)
-
+def _jackknifed(means: pd.DataFrame, floor: Value, measured: Value, ceiling: Value) -> Row:
+    """The three values and the share, of means by seed; no share where no ceiling is settled above the floor."""
+    known = means.dropna()
     with np.errstate(divide="ignore", invalid="ignore"):  # a ceiling at its floor gives no share
-        share = of(lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
-    room = of(lambda m: ceiling(m) - floor(m))
-    return Answer(of(floor), of(measured), of(ceiling), share if room.low > 0 else _NONE, len(known))
-
-
-def _by_seed(rows: pd.DataFrame, over: str, by: str, value: str) -> pd.DataFrame:
-    """Means of a column, over tasks or cues, with a row for each seed and a column for each kind."""
-    return aggregate.nested_means(rows, value, over, by).unstack()
+        share = intervals.of_means(known, lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
+    room = intervals.of_means(known, lambda m: ceiling(m) - floor(m))
+    three = (intervals.of_means(known, value) for value in (floor, measured, ceiling))
+    return Row(*three, share if room.low > 0 else _NO_SHARE, len(known))
 
 
 def _zero(means: pd.Series) -> float:
@@ -233,81 +177,329 @@ def _zero(means: pd.Series) -> float:
     return 0.0 * means.iloc[0]
 
 
-def _possible(m: pd.Series) -> float:
-    return (m.contexts * m.trainings) ** 0.5 if min(m.contexts, m.trainings) > 0 else float("nan")
+def _strengths(directory: str | Path | None) -> dict[str, pd.DataFrame]:
+    """Similarities of contexts and whole trainings on a new rule in the upper third of the layers."""
+    folder = Path(directory or PUBLISHED) / "new_rule"
+    if not folder.is_dir() or "strengths" not in published.files(folder):
+        return {}
+    grids = None if directory else GRIDS["new_rule"]
+    chosen = published.reported(folder, "strengths", grids, layers="upper third")
+    for checkpoint, rows in chosen.items():
+        whole = rows[rows["epochs"] == rows.groupby("setting")["epochs"].transform("max")]
+        every = whole["training"] == "all weights"
+        chosen[checkpoint] = whole[every] if every.any() else whole
+        published.require_only_seeds_differ(chosen[checkpoint])
+    return chosen
 
 
-# The book.
+def _reported(directory: str | Path | None, folder: str, table: str, **values: Any) -> dict[str, pd.DataFrame]:
+    """`published.reported` of a directory, or of the book's grids; raises where more than seeds differ."""
+    grids = None if directory else GRIDS[folder]
+    chosen = published.reported(Path(directory or PUBLISHED) / folder, table, grids, **values)
+    for rows in chosen.values():
+        published.require_only_seeds_differ(rows)
+    return chosen
 
 
-def of_book() -> dict[str, Interval]:
-    """The shares of the book's checkpoint, by question and what it is asked of."""
-    return {name: one.share for name, one in _answers_of_book().items()}
+def _with_sentences(
+    checkpoint: str, rows: Rows, tables: Mapping[str, pd.DataFrame | None], settings: pd.DataFrame | None
+) -> Rows:
+    """Each row with its sentence; without a share where nothing is learned in context."""
+    layers, queries = tables["layers"], tables["queries"]
+    gains = {}
+    if settings is not None:
+        gains["shared_part"] = gain_in_context(settings.assign(task=settings["tasks"]))
+    if queries is not None:  # right among the labels, where there are some
+        right = queries["right_label"] if "right_label" in queries else queries["correct"]
+        right = queries.assign(right=right.fillna(queries["correct"]))
+        of_settings = right.groupby(["seed", "task", "intervention"])["right"].mean().unstack()
+        accuracies = of_settings[["icl", "zsl"]].add_suffix("_accuracy").reset_index()
+        of_setting = queries.filter(["seed", "task", "n_queries", "one_label_accuracy"]).drop_duplicates()
+        gains["rival"] = gain_in_context(accuracies.merge(of_setting))
+    said = {}
+    for question, row in rows.items():
+        folder = FOLDERS[question]
+        if folder == "new_rule" and LEARNED in rows and not rows[LEARNED].share.low > 0:
+            sentence = f"{checkpoint}: that it learns a new rule is not settled, so nothing is said of how."
+            if question == LEARNED:
+                sentence = (
+                    f"{checkpoint}: of new words, {row.measured:.2f} are right after lines of a rule and "
+                    f"{row.floor:.2f} after shuffled labels. That it learns a new rule is not settled, so there is no "
+                    "share of the way."
+                )
+            said[question] = row._replace(share=_NO_SHARE, sentence=sentence)
+        elif folder in gains and not gains[folder].low > 0:
+            said[question] = row._replace(share=_NO_SHARE, sentence=_not_learned(checkpoint, gains[folder]))
+        elif not math.isfinite(row.share.low):
+            sentence = (
+                f"The ceiling, {row.ceiling:.2f}, is not settled above the floor, {row.floor:.2f}. There is no room "
+                "for an answer, and no share of the way."
+            )
+            said[question] = row._replace(sentence=sentence)
+        else:
+            values = row._asdict() | {"power": (row.share.high - row.share.low) / 2}
+            if question == TRAINING and layers is not None:
+                lower, middle, _ = share_by_third(layers, "context", "another task").values()
+                values |= {"lower": lower, "middle": middle}
+            said[question] = row._replace(sentence=f"{_SENTENCES[question].format(**values)} ({row.draws} draws)")
+    return said
 
 
-def three_of_book() -> Answers:
-    """The answers with which the story and the last chapter end, by question and what it is asked of."""
-    return {name: one for name, one in _answers_of_book().items() if name.endswith(_THREE)}
+def _not_learned(checkpoint: str, gain: Interval) -> str:
+    """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
+    more = "" if math.isfinite(gain.low) else " One draw has no interval; give --seeds several numbers."
+    return (
+        f"{checkpoint}: demonstrations add {gain:.2f} to what is right without them, or with the most frequent label "
+        f"for all if that is more. That it learns in context is not settled, so there is no learning that could be "
+        f"like training, and no share of the way. `explainer look` tries other numbers of demonstrations.{more}"
+    )
 
 
-_THREE = (f"word pairs: {TRAINING}", EXAMPLES, LEARNED)
-"""Like training, on these examples, learned; the other two rows say how, in the chapter before."""
+def gain_in_context(rows: pd.DataFrame) -> Interval:
+    """What demonstrations add to right answers without them, or to those of one label, whichever are more in a task.
+
+    Columns task, seed, n_queries, icl_accuracy, zsl_accuracy and, where answers are labels, one_label_accuracy. Where
+    all seeds gain alike the interval is that of so many queries of each task (`statistics.independent_difference`).
+    """
+    without = rows["zsl_accuracy"]
+    if "one_label_accuracy" in rows:
+        one = rows["one_label_accuracy"].fillna(without)
+        means = pd.DataFrame({"one": one, "without": without}).groupby(rows["task"]).transform("mean")
+        without = one.where(means["one"] > means["without"], without)
+    rows = rows.assign(without=without, gain=rows["icl_accuracy"] - without)
+    n_queries = int(rows.groupby("task")["n_queries"].max().sum())
+    gain, *shares = (intervals.over_seeds(rows, name) for name in ("gain", "icl_accuracy", "without"))
+    after, before = (statistics.binomial_interval(share.estimate, n_queries) for share in shares)
+    return statistics.widen_degenerate_difference(gain, after, before)
 
 
-def _answers_of_book() -> Answers:
-    (found,) = of_directory(PUBLISHED, BOOK).values()
-    return {name if ":" in name else f"word pairs: {name}": one for name, one in found.items()}
+# The book's rows.
 
 
-def shares_by_mechanism(
-    answers: pd.DataFrame, rules: pd.DataFrame, votes: pd.DataFrame
-) -> dict[str, dict[str, Interval]]:
+def rows_of_book() -> Rows:
+    """The five rows of the book's checkpoint, by question and what it is asked of: word pairs, or a new rule."""
+    (rows,) = five_rows().values()
+    return {name if ":" in name else f"word pairs: {name}": row for name, row in rows.items()}
+
+
+def three_rows_of_book() -> Rows:
+    """The rows with which the story and the last chapter end; the other two say how, in the chapter before."""
+    three = (f"word pairs: {TRAINING}", f"word pairs: {EXAMPLES}", LEARNED)
+    return {name: row for name, row in rows_of_book().items() if name in three}
+
+
+def provenance() -> tuple[reporting.Provenance, ...]:
+    """What the rows of the book were made of."""
+    contexts, strongest = GRIDS["new_rule"][:2], GRIDS["new_rule"][2:]
+    return tuple(reporting.provenance(results(grid)) for grid in ("shared-part", "rival", strongest, contexts))
+
+
+def mechanisms_of_book() -> dict[str, dict[str, Interval]]:
     """How much of what a context does each mechanism carries, of word pairs and of a new rule, between 0 and 1.
+
+    The first row of each is the similarity of training; the others are `_mechanisms` of the book's tables.
+    """
+    rows = rows_of_book()
+    carried = _mechanisms(
+        results("rival", "queries"),
+        results(("rival-rules", "rival-rules-category"), "queries"),
+        results(GRIDS["new_rule"][:2], "answers"),
+    )
+    like = {"word pairs": f"word pairs: {TRAINING}", "a new rule": OF_RULE}
+    return {title: {TRAINING: rows[like[title]].share} | its for title, its in carried.items()}
+
+
+def _mechanisms(
+    queries: pd.DataFrame, queries_of_rules: pd.DataFrame, votes: pd.DataFrame
+) -> dict[str, dict[str, Interval]]:
+    """Shares of what a context does.
 
         a vector, ten heads, put in   (its own - another task's) / (context - another task's), of right answers
         heads, taken out              (without random heads - without these) / without random heads, of right answers
         a vote of ten heads           (agreement - chance) / (1 - chance), of the model's answers
 
-    `answers` are the queries of "rival" for tasks, `rules` those for new rules, `votes` the answers of "new_rule". The
-    intervals are Student's of the jackknife over draws.
+    Queries are those of "rival", for tasks and for new rules, `votes` the answers of "new_rule". The intervals are
+    Student's of the jackknife over draws.
     """
-    pairs, of_rules = (_by_seed(its, "task", "intervention", "correct") for its in (answers, rules))
+    pairs, rules = (
+        intervals.seed_means(its, "correct", "task", "intervention").unstack() for its in (queries, queries_of_rules)
+    )
+
+    def put_in(right: pd.DataFrame, name: str) -> Interval:
+        foreign = f"{name}_foreign"
+        return intervals.of_means(right, lambda m: (m[name] - m[foreign]) / (m["icl"] - m[foreign]))
+
+    def taken_out(right: pd.DataFrame, name: str) -> Interval:
+        return intervals.of_means(right, lambda m: (m["off_random"] - m[name]) / m["off_random"])
+
     return {
         "word pairs": {
-            "one vector, put in": aggregate.of_means(pairs, _carried),
-            "ten heads, put in": aggregate.of_means(pairs, partial(_carried, name="heads")),
-            "the ten heads, taken out": aggregate.of_means(pairs, _lost),
-            "induction heads, taken out": aggregate.of_means(pairs, partial(_lost, name="off_induction")),
+            "one vector, put in": put_in(pairs, "vector"),
+            "ten heads, put in": put_in(pairs, "heads"),
+            "the ten heads, taken out": taken_out(pairs, "off"),
+            "induction heads, taken out": taken_out(pairs, "off_induction"),
         },
         "a new rule": {
-            "one vector, put in": aggregate.of_means(of_rules, _carried),
-            "a vote of ten heads": new_rule.agreement_beyond_chance(votes, "vote"),
+            "one vector, put in": put_in(rules, "vector"),
+            "a vote of ten heads": contrasts.agreement(votes, "vote")["beyond chance"],
         },
     }
 
 
-def shares_by_mechanism_of_book() -> dict[str, dict[str, Interval]]:
-    """`shares_by_mechanism` of the book's tables; the first row of each is the similarity of training."""
-    similar, rules = of_book(), pd.concat(results(grid, "queries") for grid in ("rival-rules", "rival-rules-category"))
-    found = shares_by_mechanism(results("rival", "queries"), rules, new_rule.both_grids("rule-contexts", "answers"))
-    like = {"word pairs": "word pairs: like training", "a new rule": "new rule: like training"}
-    return {title: {"like training": similar[like[title]]} | rows for title, rows in found.items()}
+# Thirds of the layers.
 
 
-def provenance() -> tuple[reporting.Provenance, ...]:
-    """What the rows of the book were made of."""
-    settings = (
-        results("shared-part"),
-        results("rival"),
-        new_rule.both_grids("rule-strongest"),
-        new_rule.both_grids("rule-contexts"),
-    )
-    return tuple(map(reporting.provenance, settings))
+def share_by_third(layers: pd.DataFrame, side: str, floor: str = "made-up words") -> dict[str, Interval]:
+    """The share of the way in each third of the layers (`layer_thirds`), from a floor to two trainings.
+
+        (own - floor) / (trainings - floor),  of means over tasks, seeds and the layers of the third
+
+    `layers` are those of the experiment "shared_part"; `side`, "training" or "context", says who learns what the floor
+    is named for: "made-up words", "another task" or "shuffled answers". Jackknife over seeds.
+    """
+    lesson = {"made-up words": "nonsense", "another task": "foreign", "shuffled answers": "shuffled"}[floor]
+    low = f"{side}_{lesson}"
+    shares = {}
+    for third in THIRDS:
+        means = _means_of_third(layers, third, ["own", low, "trainings"])
+        shares[third] = intervals.of_means(means, lambda m: (m["own"] - m[low]) / (m["trainings"] - m[low]))
+    return shares
 
 
-def _carried(m: pd.Series, name: str = "vector") -> float:
-    return (m[name] - m[f"{name}_foreign"]) / (m["icl"] - m[f"{name}_foreign"])
+def _means_of_third(layers: pd.DataFrame, third: str, columns: list[str]) -> pd.DataFrame:
+    """By seed, means over the layers of a third and over tasks; where a training diverged, over the other tasks."""
+    n = layers["layer"].nunique()
+    chosen = layers[layers["layer"].isin(range(n)[layer_thirds(n)[third]])]
+    return chosen.groupby(["seed", "task"])[columns].mean().groupby("seed").mean()
 
 
-def _lost(m: pd.Series, name: str = "off") -> float:
-    return (m["off_random"] - m[name]) / m["off_random"]
+# Ten finer rows.
+
+_SIMILARITIES = {
+    "attention outputs (SimAOU)": "sim_aou",
+    "the same, query by query (residual)": "sim_aou_residual",
+    "weights (cos ΔW)": "update_cosine",
+}
+_SHARED = {
+    "fine-tuning needs what is common": ("ft_across_near", "ft_across_icl", "zsl"),
+    "the context needs what is common": ("across_near", "across_ft", "zsl"),
+}
+"""Interventions of `shared_part`, taken out, whose shares of right answers are floor, measured value and ceiling."""
+_PATCH = "the mean patch answers"
+_EXPLAINED = "steps explain the change (R²)"
+
+TEN_FOLDERS: Mapping[str, str] = (
+    {f"{name}{swapped}": "agreement" for name in _SIMILARITIES for swapped in ("", ", context swapped")}
+    | dict.fromkeys(_SHARED, "shared_part")
+    | dict.fromkeys((_PATCH, _EXPLAINED), "causal_tests")
+)
+"""The folder of the experiment whose tables give each of the ten rows."""
+
+
+def ten_rows(directory: str | Path | None = None) -> dict[str, Rows]:
+    """The rows of `TEN_FOLDERS` by checkpoint, from the tables of a directory, or of the book.
+
+    Every setting counts that reports and has all lessons (of a checkpoint that has none such, the bounds); a training
+    is the whole one of its setting. A row is left out without its tables, or without a value. It has no share where the
+    ceiling is above the floor for some seeds and below it for others, and where demonstrations add nothing that is
+    settled, which its sentence says. Raises ResultsError, which names the command, without tables of the agreement, and
+    ExperimentError as `five_rows`.
+    """
+    folder, grids = Path(directory or PUBLISHED) / "agreement", None if directory else GRIDS["agreement"]
+    settings = published.rows_of_experiment(folder, "settings", grids)
+    settings = settings[settings["lessons"].isin(("all", "bounds")) & (settings["split"] != "selection")]
+    if settings.empty:
+        raise ResultsError(
+            f"{folder} has no setting with all lessons that reports; compute some: "
+            f"explainer-lab agreement --splits report --publish {folder.parent}"
+        )
+    changes = published.rows_of_experiment(folder, "changes", grids)
+    shared = _reported(directory, "shared_part", "queries", layer_causal_lr=0)
+    answered, steps = (_reported(directory, "causal_tests", name, model="trained") for name in ("queries", "settings"))
+    rows = {}
+    for checkpoint, every_pair in published.reported(folder, "pairs", grids).items():
+        lessons = "all" if (every_pair["lessons"] == "all").any() else "bounds"
+        pairs = agreement.with_changes(every_pair[every_pair["lessons"] == lessons], changes)
+        published.require_only_seeds_differ(pairs)
+        whole = [(pairs[f"{side}_kind"] == "ICL") | (pairs[f"{side}_epochs"] == pairs["epochs"]) for side in "ab"]
+        gain = gain_in_context(settings[settings["checkpoint"] == checkpoint])
+        found = _ten_rows(
+            pairs[whole[0] & whole[1]],
+            *(table.get(checkpoint) for table in (shared, answered, steps)),
+            training=UpdateFilter("FT"),
+        )
+        if not gain.low > 0:
+            told = _not_learned(checkpoint, gain)
+            found = {name: row._replace(share=_NO_SHARE, sentence=told) for name, row in found.items()}
+        rows[checkpoint if directory else BOOK.format(checkpoint)] = found
+    return rows
+
+
+def _ten_rows(
+    pairs: pd.DataFrame,
+    shared: pd.DataFrame | None,
+    answered: pd.DataFrame | None,
+    settings: pd.DataFrame | None,
+    training: UpdateFilter = FT,
+) -> Rows:
+    """All rows that have a value on some seed.
+
+    `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `settings`
+    the tables "queries" and "settings" of "causal_tests"; None leaves out the rows of a table.
+    """
+    rows = similarity_rows(pairs, training)
+
+    def right(queries: pd.DataFrame, intervention: str) -> pd.Series:
+        return intervals.seed_means(queries[queries["intervention"] == intervention], "correct")
+
+    if shared is not None:
+        rows |= {name: row_over_seeds(*(right(shared, of) for of in three)) for name, three in _SHARED.items()}
+    if answered is not None:
+        foreign, nothing = right(answered, "patch_foreign_mean"), right(answered, "zsl")
+        floor = foreign if foreign.mean() >= nothing.mean() else nothing  # a patch that gives less carries nothing
+        rows[_PATCH] = row_over_seeds(floor, right(answered, "patch_mean"), right(answered, "icl"))
+    if settings is not None:
+        columns = ("r2_icl_foreign", "r2_icl_own", "r2_descent_own")
+        rows[_EXPLAINED] = row_over_seeds(*(intervals.seed_means(settings, column) for column in columns))
+    return {name: row for name, row in rows.items() if all(math.isfinite(of.estimate) for of in row[:3])}
+
+
+def similarity_rows(pairs: pd.DataFrame, training: UpdateFilter = FT) -> Rows:
+    """The row of each similarity of a context and a training, from either floor to two trainings on the task.
+
+    There are two floors: made-up words in the training, and in the context. The ceiling is two trainings on different
+    examples.
+    """
+
+    def similar(measure: str, *two: UpdateFilter) -> pd.Series:
+        return intervals.seed_means(agreement.pairs_between(pairs, *two), measure)
+
+    made_up = {
+        "": (ICL, replace(training, lesson="nonsense")),
+        ", context swapped": (replace(ICL, lesson="nonsense"), training),
+    }
+    return {
+        f"{name}{swapped}": row_over_seeds(
+            similar(measure, *floor),
+            similar(measure, ICL, training),
+            similar(measure, training, replace(training, lesson="other")),
+        )
+        for name, measure in _SIMILARITIES.items()
+        for swapped, floor in made_up.items()
+    }
+
+
+def row_over_seeds(floor: pd.Series, measured: pd.Series, ceiling: pd.Series) -> Row:
+    """Each with Student's interval over its seeds, and (measured - floor) / (ceiling - floor) of those that have all.
+
+    No share where the ceiling is not on one side of the floor for all seeds.
+    """
+
+    def interval(values: pd.Series) -> Interval:
+        return statistics.student(values.dropna()) if values.notna().any() else _NO_SHARE
+
+    shares = ((measured - floor) / (ceiling - floor)).dropna()
+    room = (ceiling - floor).dropna()
+    one_sided = bool((room > 0).all() or (room < 0).all())
+    three = (interval(values) for values in (floor, measured, ceiling))
+    return Row(*three, interval(shares) if one_sided else _NO_SHARE, len(shares))

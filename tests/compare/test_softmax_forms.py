@@ -1,4 +1,4 @@
-"""explainer.results.softmax_forms: floors that are floors, and one rule for all verdicts."""
+"""explainer.compare.softmax_forms: floors that are floors, and one rule for all verdicts."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from explainer.compare import softmax_forms
 from explainer.models.recording import Head, PromptHeads
-from explainer.results import softmax_forms
 from explainer.theory import duality
 
 

@@ -5,7 +5,7 @@ import re
 import pandas as pd
 import pytest
 
-from explainer.results import learning_rates
+from explainer_lab import learning_rates
 from explainer.theory.statistics import Interval
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from explainer.results import agreement
+from explainer.results import intervals
 from explainer.theory.statistics import Interval
 
 
@@ -28,7 +28,7 @@ def accuracy_by_rate(settings: pd.DataFrame) -> list[Tried]:
 
 def accuracy_of_state(settings: pd.DataFrame, state: str) -> Interval:
     """Right answers, zsl, one_label, icl or ft: mean over tasks, Student's interval over seeds, within [0, 1]."""
-    return agreement.over_tasks(settings, f"{state}_accuracy").map(lambda share: min(max(share, 0.0), 1.0))
+    return intervals.over_seeds(settings, f"{state}_accuracy").of_share
 
 
 def untaught(settings: pd.DataFrame) -> Interval:
