@@ -24,6 +24,7 @@ from explainer.figures import (
     momentum,
     verdict,
 )
+from explainer.results.verdict import Row
 from explainer.theory.statistics import Interval
 
 LOOKS = Path(__file__).with_name("looks.json")
@@ -86,7 +87,7 @@ DRAWN = {
     "errors by features": lambda: attention.error_by_features([16, 64, 256], {"a": X.T}),
     "drift": lambda: attention.zero_shot_drift({"a": X, "b": X / 2}),
     "gate": lambda: attention.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
-    "shares": lambda: verdict._normalised_positions({n: {"row": {"share of the way": A}} for n in ("<a>", "b")}),
+    "shares": lambda: verdict.row_positions({n: {"row": Row(A, A, A, A, 3)} for n in ("<a>", "b")}),
 }
 
 

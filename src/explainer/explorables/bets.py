@@ -58,12 +58,12 @@ class Bets(Explorable):
         quarters. Losses are differences in nats per token, paired by set; `lowest` is every model that none is below
         for certain.
         """
-        from explainer.results import agreement, language_models, published, verdict_scale  # noqa: PLC0415 - they need torch
+        from explainer.results import agreement, language_models, published  # noqa: PLC0415 - pandas is slow to import
 
         pairs = agreement.pairs("agreement")
-        trained, context, trainings, _ = verdict_scale.lesson_swaps(pairs, "sim_aou").values()
+        trained, context, trainings, _ = agreement.lesson_swaps(pairs, "sim_aou").values()
         own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
-        falls = verdict_scale.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
+        falls = agreement.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
         share = falls.estimate / (own.estimate - trained[made_up].estimate)
         arms, read = _CHOICES["lowest"], published.results
         first, last = ({arm: read(f"{arm}{run}", "blocks") for arm in arms} for run in ("", "-longer"))

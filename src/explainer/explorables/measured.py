@@ -5,11 +5,12 @@ from typing import Any
 import traitlets
 
 from explainer.explorables.base import Explorable, Number, Rows, Stored
+from explainer.results.thirds import layer_thirds
 
 SIDES = ("training", "context")
 LESSONS = ("own", "reordered", "other", "shuffled", "foreign", "nonsense")
 """As the columns of shared_part/layers.parquet name them."""
-_UPPER = 20
+_UPPER = layer_thirds(30)["upper third"].start
 """The first layer of the upper third, from 0."""
 
 
@@ -149,7 +150,7 @@ class Contrast(Explorable):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """Mean, low and high end in the upper third: the similarity, that of two tasks, and the cosine of contrasts."""
-        from explainer.results import minimal_pairs  # noqa: PLC0415 - pandas and torch are slow to import
+        from explainer.results import contrasts  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.results.published import results  # noqa: PLC0415
         from explainer.theory import statistics  # noqa: PLC0415
 
@@ -159,7 +160,7 @@ class Contrast(Explorable):
         of = {
             "similarity": statistics.student(by_seed["own"]),
             "foreign": statistics.student(by_seed["training_foreign"]),
-            "contrast": minimal_pairs.similarities(strongest)["own"],
+            "contrast": contrasts.similarities(strongest)["own"],
         }
         return {name: [its.estimate, its.low, its.high] for name, its in of.items()}
 
@@ -188,12 +189,12 @@ class Yardstick(Explorable):
 
     @classmethod
     def measured(cls) -> dict[str, Any]:
-        """Mean, low and high end of the GPT's falls (`verdict_scale.cost_of_other_examples`), by what is swapped."""
-        from explainer.results import agreement, verdict_scale  # noqa: PLC0415 - pandas and torch are slow to import
+        """Mean, low and high end of the GPT's falls (`agreement.cost_of_other_examples`), by what is swapped."""
+        from explainer.results import agreement  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.results.published import results  # noqa: PLC0415
 
-        swapped = verdict_scale.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")
-        four = verdict_scale.cost_of_other_examples(
+        swapped = agreement.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")
+        four = agreement.cost_of_other_examples(
             results("shared-part", "pairs"), "sim_aou", agreement.UpdateFilter("FT", rate=None)
         )
         chosen = {"context": swapped["context swapped"], "both": four["both swapped"]}

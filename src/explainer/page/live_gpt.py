@@ -15,6 +15,7 @@ from explainer.models.byte_tokens import is_part
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.page.asking import MADE, MORE_TASKS, Asking, Pair, book_checkpoint, context, lines
+from explainer.results.thirds import layer_thirds
 
 _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
 """The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
@@ -108,7 +109,7 @@ def _attention(looks: list[list[list[int]]]) -> list[Any]:
 
     Mean over heads, in thousandths, of `looks`, the shares of each layer and head.
     """
-    first = 2 * len(looks) // 3
+    first = layer_thirds(len(looks))["upper third"].start
     return [first + 1, len(looks), np.mean(looks[first:], axis=(0, 1)).round(1).tolist()]
 
 
