@@ -10,7 +10,7 @@ from javascript import OVERFLOWS, computed, page_of, run_tests
 
 from explainer.explorables import Bets, bets
 from explainer.explorables.base import rounded_to
-from explainer.results import agreement, language_models, verdict_scale
+from explainer.results import agreement, intervals, language_models
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -54,12 +54,12 @@ def test_a_write_that_fails_leaves_what_is_stored(tmp_path, monkeypatch):
 def test_similarities_are_of_every_seed_and_as_the_floors_have_them():
     pairs, stored = agreement.pairs("agreement"), Bets.stored()
     for kept, one, other in (
-        ("agreement", verdict_scale.ICL, verdict_scale.FT),
-        ("floor", verdict_scale.ICL, agreement.UpdateFilter("FT", "nonsense", 10)),
-        ("floor_context", agreement.UpdateFilter("ICL", "nonsense"), verdict_scale.FT),
-        ("ceiling", verdict_scale.FT, agreement.UpdateFilter("FT", "other", 10)),
+        ("agreement", agreement.ICL, agreement.FT),
+        ("floor", agreement.ICL, agreement.UpdateFilter("FT", "nonsense", 10)),
+        ("floor_context", agreement.UpdateFilter("ICL", "nonsense"), agreement.FT),
+        ("ceiling", agreement.FT, agreement.UpdateFilter("FT", "other", 10)),
     ):
-        of_seed = agreement.by_seed(agreement.pairs_between(pairs, one, other), "sim_aou")
+        of_seed = intervals.seed_means(agreement.pairs_between(pairs, one, other), "sim_aou")
         assert stored[kept] == pytest.approx([*statistics.student(of_seed)], abs=1e-4)
 
 

@@ -7,11 +7,11 @@ from javascript import close, computed
 
 from explainer.explorables import Yardstick
 from explainer.explorables.base import rounded_to
-from explainer.results import agreement, verdict_scale
+from explainer.results import agreement
 
 
 def measured() -> float:
-    return verdict_scale.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")["yardstick"].estimate
+    return agreement.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")["yardstick"].estimate
 
 
 def test_javascript_has_the_yardstick_of_the_tables():

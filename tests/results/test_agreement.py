@@ -1,13 +1,14 @@
-"""explainer.results.agreement: pairs of changes are found by what they are, and the seed is the unit."""
+"""Pairs of changes are found by what they are; both swaps and what examples cost, of tables whose entries are known."""
+
+import itertools
 
 import numpy as np
 import pandas as pd
 import pytest
 from toy_tables import assert_student
 
-from explainer.results import agreement
+from explainer.results import agreement, intervals
 from explainer.results.agreement import UpdateFilter
-from explainer.theory import statistics
 
 LR = 1e-3
 
@@ -64,9 +65,9 @@ def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
 
 def test_intervals_are_students_over_seeds(frame):
     own = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
-    assert_student(agreement.by_task(own, "sim_aou")["plurals"], [0.4, 0.42, 0.44, 0.46])
+    assert_student(intervals.by_task(own, "sim_aou")["plurals"], [0.4, 0.42, 0.44, 0.46])
     once = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
-    assert_student(agreement.differences(own, once, "sim_aou")["plurals"], [0.2, 0.21, 0.22, 0.23])
+    assert_student(intervals.differences_by_task(own, once, "sim_aou")["plurals"], [0.2, 0.21, 0.22, 0.23])
 
 
 def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):
@@ -110,37 +111,93 @@ def test_the_recall_of_one_training_by_another_is_in_the_tables():
     assert recall == {"antonyms": 0.82, "capitals": 0.62, "past": 0.65, "plurals": 0.52}
 
 
-def test_means_over_tasks_are_of_seeds_that_have_every_task():
-    values = {("plurals", 0): 0.1, ("past", 0): 0.3, ("plurals", 1): 0.2, ("past", 1): 0.6, ("plurals", 2): 0.9}
-    rows = [row(task, seed, ICL, ft("own"), value) for (task, seed), value in values.items()]
-    of_seed = agreement.by_seed(pd.DataFrame(rows), "sim_aou")
-    assert of_seed.to_dict() == pytest.approx({0: 0.2, 1: 0.4})
-    assert agreement.over_tasks(pd.DataFrame(rows), "sim_aou").estimate == pytest.approx(0.3)
+LESSONS = ("own", "reordered", "other", "shuffled", "plurals", "nonsense")
 
 
-def of_seeds(values):
-    """A table with a measure x, from values of seeds (rows) and tasks (columns)."""
-    table = pd.DataFrame(values).rename_axis("seed").rename_axis(columns="task")
-    return table.stack().rename("x").reset_index()
+def side(name, kind, lesson):
+    return {f"{name}_kind": kind, f"{name}_lesson": lesson, f"{name}_epochs": 10.0, f"{name}_rate": 5e-4}
 
 
-def test_the_mean_difference_of_complete_seeds_is_students_over_their_means():
-    a, b = np.random.default_rng(0).normal(size=(2, 7, 3))
-    found = agreement.mean_difference(of_seeds(a), of_seeds(b), "x")
-    np.testing.assert_allclose(found, statistics.student((a - b).mean(axis=1)), atol=1e-12)
+def known(a, b):
+    """A measure that tells both lessons and both kinds."""
+    (kind, lesson), (other_kind, other_lesson) = a, b
+    place = LESSONS.index(lesson) + 10 * LESSONS.index(other_lesson)
+    return place + (100 if kind == other_kind == "FT" else 200 if kind == other_kind else 0)
 
 
-def test_a_seed_that_lacks_one_task_counts_for_the_others():
-    a, b = np.random.default_rng(1).normal(size=(2, 6, 3))
-    b[2, 1] = np.nan
-    found = agreement.mean_difference(of_seeds(a), of_seeds(b).dropna(), "x")
-    assert found.estimate == pytest.approx(np.nanmean(a - b, axis=0).mean())
-    # Seeds are independent: over many draws the interval holds the true mean, 0, in about 95 of 100.
-    rng = np.random.default_rng(2)
-    held = 0
-    for _ in range(300):
-        draw = rng.normal(size=(8, 3)) + rng.normal(size=(8, 1))
-        draw[rng.integers(8), rng.integers(3)] = np.nan
-        interval = agreement.mean_difference(of_seeds(draw).dropna(), of_seeds(np.zeros((8, 3))), "x")
-        held += interval.low <= 0 <= interval.high
-    assert 0.9 < held / 300 < 0.99
+@pytest.fixture
+def pairs():
+    changes = list(itertools.product(("ICL", "FT"), LESSONS))
+    rows = [
+        {"task": "capitals", "seed": seed, "lr": 5e-4, "measure": known(a, b) + noise, **side("a", *a), **side("b", *b)}
+        for seed, noise in ((0, -0.5), (1, 0.5))
+        for a, b in itertools.combinations(changes, 2)
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
+    found = agreement.lesson_swaps(pairs, "measure")
+    training, context = (found[f"context and training, {side} swapped"] for side in ("training", "context"))
+    assert training["the same"].estimate == context["the same"].estimate == 0
+    for i, name in enumerate(agreement.LESSONS):
+        assert training[name].estimate == 10 * i
+        assert context[name].estimate == i
+    assert "the same" not in found["two trainings"]
+    assert found["two trainings"]["made-up words"].estimate == 150
+    assert found["two contexts"]["another task"].estimate == 240
+
+
+def test_a_draw_counts_where_no_training_diverged(pairs):
+    past = pairs.assign(task="past")
+    diverged = (past["seed"] == 1) & ((past["a_lesson"] == "other") | (past["b_lesson"] == "other"))
+    found = agreement.n_complete_seeds(pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"}))
+    assert found == dict.fromkeys(agreement.LESSONS, 2) | {"other examples of the task": 1}
+
+
+def of_examples(values):
+    rows = [
+        {"task": task, "seed": seed, "lr": 5e-4, "measure": value + noise, **side("a", *a), **side("b", *b)}
+        for task, seed, noise in (("capitals", 0, 0.01), ("capitals", 1, -0.01), ("past", 0, 0.0), ("past", 1, 0.0))
+        for (a, b), value in values.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def within(kind, lesson):
+    return (kind, "own"), (kind, lesson)
+
+
+SIDES = {("own", "own"): 0.4, ("own", "other"): 0.35, ("other", "own"): 0.38, ("other", "other"): 0.41}
+EXAMPLES = {(("ICL", c), ("FT", f)): value for (c, f), value in SIDES.items()}
+EXAMPLES |= {within("ICL", "other"): 0.9, within("FT", "other"): 0.6}
+
+
+def test_what_the_examples_cost_and_should_cost():
+    rows = of_examples(EXAMPLES)
+    found = agreement.cost_of_other_examples(rows, "measure")
+    assert found["training swapped"].estimate == pytest.approx(0.05)
+    assert found["context swapped"].estimate == pytest.approx(0.02)
+    assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
+    assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
+    lacking = rows[(rows["a_lesson"] != "other") | (rows["b_lesson"] != "other")]
+    assert "both swapped" not in agreement.cost_of_other_examples(lacking, "measure")
+
+
+def test_both_swapped_takes_the_draws_that_have_all_four_corners():
+    """Without its training on other examples a draw has one swap left, the context's, which is another question."""
+    lacking = of_examples(EXAMPLES)
+    of_draw = (lacking["task"] == "past") & (lacking["seed"] == 1)
+    diverged = of_draw & (lacking["b_kind"] == "FT") & (lacking["b_lesson"] == "other")
+    found = agreement.cost_of_other_examples(lacking[~diverged], "measure")
+    assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
+
+
+@pytest.mark.parametrize(("of_contexts", "expected"), [(0.95, 0.4 * (0.05 * 0.2) ** 0.5), (0.85, 0.0)])
+def test_with_order_aside_only_what_is_special_to_the_examples_counts(of_contexts, expected):
+    """Two orders of one lesson may differ by more than two lessons do: then nothing is special to the examples."""
+    reordered = {within("ICL", "reordered"): of_contexts, within("FT", "reordered"): 0.8}
+    found = agreement.cost_of_other_examples(of_examples(EXAMPLES | reordered), "measure")["order aside"]
+    assert found.estimate == pytest.approx(expected)
+    for one in reordered:
+        assert "order aside" not in agreement.cost_of_other_examples(of_examples(EXAMPLES | {one: 0.9}), "measure")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError
 from explainer.results import published, reporting
 from explainer.results.published import results
@@ -52,13 +53,11 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
     """
     one = queries_of(0, x=1.0, position="prompt")
     mixed = pd.concat([one, one.assign(setting="other", **other)])
-    for read in (reporting.as_sample, reporting.similarity_interval, reporting.by_task):
+    for read in (reporting.as_sample, reporting.similarity_interval, reporting.similarities_by_task):
         with pytest.raises(ExperimentError, match=message):
             read(mixed, "x")
     with pytest.raises(ExperimentError, match=message):
         reporting.prediction_interval(mixed, "icl")
-    with pytest.raises(ExperimentError, match=message):
-        reporting.settings_by_layer(mixed.assign(layer=0), "x")
     two_tasks = pd.concat([one, one.assign(setting="b", task="other", k=22)])
     assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
 
@@ -162,16 +161,17 @@ def test_made_says_where_they_come_from():
 
 def test_the_named_grids_are_those_with_most_of_the_settings_and_least_else():
     cb, pairs, rates, controls = (set(results(name)["setting"]) for name in ("cb", "word-pairs", "rates", "controls"))
-    assert published.grids_with("comparison", cb | pairs) == ["word-pairs", "cb"]
-    assert published.grids_with("comparison", rates & controls) == ["rates"], "it has fewer others than controls"
-    assert published.grids_with("comparison", ["of nobody"]) == []
+    grids = published.read(PUBLISHED / "comparison", "grids")["grids"].to_pandas()
+    assert reporting._grids_with(grids, cb | pairs) == ["word-pairs", "cb"]
+    assert reporting._grids_with(grids, rates & controls) == ["rates"], "it has fewer others than controls"
+    assert reporting._grids_with(grids, {"of nobody"}) == []
 
 
-def test_rows_of_layers_are_means_over_queries():
-    layers, queries = (results("cb", table, control="none") for table in ("layers", "queries"))
-    rows = reporting.settings_by_layer(layers, "sim_aou")
-    assert rows.shape == (queries["setting"].nunique(), 30)
-    np.testing.assert_allclose(rows.mean(1), queries.groupby("setting", sort=False)["sim_aou"].mean(), atol=2e-4)
+def test_a_setting_of_two_grids_counts_once():
+    one, other, both = (results(of, "queries") for of in ("rates", "controls", ("rates", "controls")))
+    assert set(both["setting"]) == set(one["setting"]) | set(other["setting"])
+    assert not both.duplicated(["setting", "query"]).any() and len(both) < len(one) + len(other)
+    assert list(both.index) == list(range(len(both))) and list(both.columns) == list(one.columns)
 
 
 def test_intervals_of_label_tasks_agree_with_the_settings():
@@ -179,3 +179,47 @@ def test_intervals_of_label_tasks_agree_with_the_settings():
     for measure in ("accuracy", "calibrated_accuracy", "macro_f1", "auc"):
         interval = reporting.prediction_interval(queries, "icl", measure, n_resamples=20)
         assert interval.estimate == pytest.approx(settings[f"icl_{measure}"].mean(), abs=1e-2)
+
+
+def test_similarities_by_task_leave_out_tasks_without_the_measure():
+    a = pd.concat([queries_of(0, x=0.1, y=np.nan), queries_of(1, x=0.5, y=0.2)])
+    both = pd.concat([a, a.assign(task="b", setting=a["setting"] + "b", y=0.3)])
+    found = reporting.similarities_by_task(both, "x", n_resamples=200)
+    assert list(found) == ["a", "b"] and found["a"].estimate == pytest.approx(0.3)
+    assert found["a"].low < 0.3 < found["a"].high
+    assert list(reporting.similarities_by_task(both, "y", n_resamples=20)) == ["b"]
+    assert reporting.estimates({"x": found}) == {"x": {"a": found["a"].estimate, "b": found["b"].estimate}}
+
+
+def over(task, seeds=3, shift=0.0, n=40):
+    """Cells of a task whose seeds differ by 0.1, a floor 0.05 lower, and another that does not exist."""
+    rng = np.random.default_rng(len(task))
+    settings = []
+    for seed in range(seeds):
+        x = 0.2 + shift + 0.1 * rng.normal() + 0.05 * rng.normal(size=n)
+        setting = queries_of(seed, zsl=[0] * n, icl=[0] * n, ft=[0] * n, label=0.0)
+        settings.append(
+            setting.assign(task=task, setting=f"{task}{seed}", x=x, floor=x - 0.05 - 0.01 * seed, none=np.nan)
+        )
+    return pd.concat(settings)
+
+
+def test_tasks_are_no_replicates():
+    """Three tasks far apart, each known well: their mean is known well. Student over tasks called it unknown."""
+    three = pd.concat([over("a", shift=-1), over("bb"), over("ccc", shift=1)])
+    interval = reporting.similarity_interval(three, "x", n_resamples=300)
+    means = three.groupby("task")["x"].mean()
+    assert interval.estimate == pytest.approx(means.mean())
+    assert interval.high - interval.low < 0.3 < statistics.student(means).high - statistics.student(means).low
+
+
+def test_one_task_given_three_times_is_not_known_better():
+    """SST-2 and SST-5 ask about the same sentences: ids tell, so that a copy of a task adds nothing to its queries."""
+    one = over("a", seeds=1)
+    copies = pd.concat([one.assign(task=name, setting=name) for name in "abc"])
+    alone, thrice = (reporting.similarity_interval(each, "x", n_resamples=1000) for each in (one, copies))
+    assert thrice.estimate == pytest.approx(alone.estimate)
+    assert thrice.high - thrice.low == pytest.approx(alone.high - alone.low, rel=0.05)
+    apart = copies.assign(query_id=copies["task"] + copies["query_id"])
+    narrow = reporting.similarity_interval(apart, "x", n_resamples=1000)
+    assert narrow.high - narrow.low < 0.7 * (alone.high - alone.low)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from explainer.results import papers, scorecard
-from explainer.results.depth import Signs
+from explainer.results.intervals import Signs
 from explainer.results.published import results
 from explainer.results.scorecard import _CANNOT_BE_ASKED, _NOT_REPRODUCED, REPRODUCED
 from explainer.theory.statistics import Interval
@@ -31,15 +31,13 @@ def numbers(text):
 @pytest.mark.parametrize(
     ("signs", "verdict"),
     [
-        ([Signs(4, 0, 2)], REPRODUCED),
-        ([Signs(3, 0, 3)], _NOT_REPRODUCED),
-        ([Signs(5, 1, 0)], _NOT_REPRODUCED),
-        ([Signs(4, 0, 0), Signs(1, 0, 3)], _NOT_REPRODUCED),
-        ([Signs(4, 0, 0), Signs(3, 0, 1)], REPRODUCED),
+        (Signs(4, 0, 2), REPRODUCED),
+        (Signs(3, 0, 3), _NOT_REPRODUCED),
+        (Signs(5, 1, 0), _NOT_REPRODUCED),
     ],
 )
 def test_most_tasks_and_the_opposite_on_none(signs, verdict):
-    assert scorecard._judged(*signs) == verdict
+    assert scorecard._entry(signs, "").verdict == verdict
 
 
 def test_the_verdicts_are_those_that_the_chapter_puts_in_words():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from toy_tables import crossed
 
-from explainer.results import trained_control, verdict_scale
+from explainer.results import agreement, trained_control
 
 SETTING = {"checkpoint": "two-layers", "k": 16, "n_queries": 2, "split": "report"}
 
@@ -43,7 +43,7 @@ def test_the_best_rate_that_never_diverges_is_chosen():
     assert trained_control.chosen_rate(frame(rows)) == 0.1
 
 
-CORNERS = dict(zip(verdict_scale.CORNERS, (0.5, 0.4, 0.3, 0.35, 0.81, 0.64), strict=True))
+CORNERS = dict(zip(agreement.CORNERS, (0.5, 0.4, 0.3, 0.35, 0.81, 0.64), strict=True))
 
 
 def swaps(**columns):

@@ -1,4 +1,4 @@
-"""The verdict redrawn from the tables of another directory: the same numbers, what may be missing, what is refused."""
+"""The verdict's rows: of tables made by hand, of the book's, and of those of another directory."""
 
 import html
 import json
@@ -10,16 +10,185 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from toy_tables import assert_student, crossed
 
 from explainer import answers, commands
 from explainer.data.files import PUBLISHED
 from explainer.data.tasks import TASKS
 from explainer.errors import ExperimentError, ExplainerError
-from explainer.figures import verdict
-from explainer.results import agreement, papers, published, reporting, scorecard, verdict_scale
-from explainer.results import verdict as questions
+from explainer.figures import verdict as figures
+from explainer.results import agreement, papers, published, reporting, scorecard, verdict
 from explainer.results.published import results
 from explainer.theory import statistics
+
+SIMILAR = {
+    "own": 0.5,
+    "both_other": 0.5,
+    "training_other": 0.45,
+    "context_other": 0.45,
+    "context_foreign": 0.3,
+    "contexts": 0.75,
+    "trainings": 0.75,
+}
+LOWER = dict.fromkeys(SIMILAR, 0.9) | {"trainings": 0.95}
+
+
+def tables():
+    """Upper layers as in SIMILAR, lower ones all alike; two draws that agree."""
+    similar = {name: lambda layer, name=name: (SIMILAR if layer >= 4 else LOWER)[name] for name in SIMILAR}
+    layers = crossed(seed=(0, 1), task="a", layer=range(6), **similar)
+    answers = queries(icl=3, vector=2, vector_foreign=1, zsl=0)
+    strengths = crossed(seed=(0, 1), cue="suffix", own=0.1, contexts=0.5, trainings=0.32)
+    changes = [
+        {"seed": s, "cue": "suffix", "k": 16, "strength": n, "kind": kind, "lesson": lesson, "right_a": a, "right_b": b}
+        for s in (0, 1)
+        for n, kind, lesson, a, b in (
+            (16, "ICL", "A", 0.7, 0.0),
+            (16, "ICL", "B", 0.0, 0.9),
+            (16, "ICL shuffled", "A", 0.2, 0.9),
+            (8, "ICL", "A", 0.0, 0.0),
+        )
+    ]
+    return iter((layers, answers, strengths, pd.DataFrame(changes)))
+
+
+def test_rows_are_shares_between_floor_and_ceiling():
+    found = {name: [of.estimate for of in one[:4]] for name, one in verdict._five_rows(*tables()).items()}
+    for name, three in {
+        "like training": (0.3, 0.5, 0.75),
+        "on these examples": (0, 0.05, 0.5 * 0.25),
+        "carried by one vector": (0.25, 0.5, 0.75),
+        "new rule: learned": (0.2, 0.8, 1),
+        "new rule: like training": (0, 0.1, 0.16**0.5),
+    }.items():
+        floor, measured, ceiling = three
+        assert found.pop(name) == pytest.approx([*three, (measured - floor) / (ceiling - floor)]), name
+    assert not found
+
+
+def test_a_vector_that_answers_less_than_none_does_carries_nothing():
+    answers = queries(icl=4, vector=2, vector_foreign=1, zsl=3)
+    assert verdict._five_rows(None, answers, None, None)["carried by one vector"].share.estimate == -1
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_question_without_its_table_is_left_out(number):
+    given = list(tables())
+    left = [name for i in (number, (number + 1) % 4) for name in _ASKED_OF[i]]
+    given[number] = given[(number + 1) % 4] = None
+    assert set(verdict._five_rows(*given)) == set(verdict.FOLDERS) - set(left)
+
+
+_ASKED_OF = (["like training", "on these examples"], ["carried by one vector"], ["new rule: like training"],
+             ["new rule: learned"])  # fmt: skip
+
+
+def test_a_ceiling_that_is_not_settled_above_the_floor_gives_no_share():
+    layers = next(tables())
+    layers.loc[layers["seed"] == 1, "trainings"] = 0.2
+    found = verdict._five_rows(layers, None, None, None)["like training"]
+    assert math.isnan(found.share.estimate) and found.ceiling.estimate == pytest.approx(0.475)
+
+
+def test_a_question_that_no_draw_has_is_left_out():
+    layers = next(tables()).assign(trainings=math.nan)  # all trainings diverged
+    assert set(verdict._five_rows(layers, queries(icl=3, vector=2, vector_foreign=1, zsl=0), None, None)) == {
+        "carried by one vector"
+    }
+
+
+def test_one_draw_has_values_and_no_share():
+    layers = next(tables())
+    found = verdict._five_rows(layers[layers["seed"] == 0], None, None, None)["like training"]
+    assert found.draws == 1 and found.measured.estimate == 0.5 and math.isnan(found.share.estimate)
+
+
+def queries(**right):
+    """Two draws that agree, with four queries for each intervention."""
+    correct = lambda intervention, number: number < right[intervention]  # noqa: E731
+    return crossed(seed=(0, 1), intervention=list(right), number=range(4), task="a", correct=correct)
+
+
+def test_shares_by_mechanism_are_between_floor_and_ceiling():
+    asked = queries(icl=4, vector=2, vector_foreign=1, heads=3, heads_foreign=0, off=1, off_induction=2, off_random=3)
+    rules = queries(icl=4, vector=1, vector_foreign=1)
+    given, said = "aabb", "aaba"  # three of four agree; by chance half of the queries
+    votes = crossed(seed=(0, 1), i=range(4), cue="suffix", rule="A", vote=lambda i: given[i], icl=lambda i: said[i])
+    found = verdict._mechanisms(asked, rules, votes)
+    estimates = reporting.estimates(found)
+    assert estimates["word pairs"] == pytest.approx(
+        {
+            "one vector, put in": (2 - 1) / (4 - 1),
+            "ten heads, put in": 3 / 4,
+            "the ten heads, taken out": (3 - 1) / 3,
+            "induction heads, taken out": (3 - 2) / 3,
+        }
+    )
+    carried = {"one vector, put in": 0, "a vote of ten heads": (0.75 - 0.5) / (1 - 0.5)}
+    assert estimates["a new rule"] == pytest.approx(carried)
+
+
+def test_the_share_of_the_way_is_that_of_each_seed():
+    floor, value, ceiling = (pd.Series(of, index=[0, 1]) for of in ([0.0, 0.2], [0.5, 0.4], [1.0, 1.2]))
+    row = verdict.row_over_seeds(floor, value, ceiling)
+    assert row.share.estimate == pytest.approx((0.5 + 0.2) / 2)
+    assert row.floor.estimate == pytest.approx(0.1) and row.draws == 2
+    uneven = (pd.Series(range(len(seeds)), index=seeds, dtype=float) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))
+    assert verdict.row_over_seeds(*uneven).draws == 1
+
+
+def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():
+    def share(*ceiling):
+        floor = pd.Series([0.0, 0.1])
+        return verdict.row_over_seeds(floor, floor + 0.1, pd.Series(ceiling)).share.estimate
+
+    assert share(0.5, 0.6) == pytest.approx(0.2) and share(-0.5, -0.4) == pytest.approx(-0.2)
+    assert math.isnan(share(0.5, -0.4)) and math.isnan(share(0.0, 0.6))
+
+
+COLUMNS = ("own", "trainings", "contexts", *(f"{side}_{name}" for side in ("training", "context")
+           for name in ("nonsense", "foreign", "shuffled")))  # fmt: skip
+
+
+@pytest.fixture
+def layers():
+    """Two tasks, three seeds, six layers: a column is its number, a tenth of the layer, and noise of its seed."""
+    columns = {
+        name: lambda layer, seed, task, i=i: i + layer / 10 + seed * (layer + 1) / 100 + (task == "past")
+        for i, name in enumerate(COLUMNS)
+    }
+    return crossed(layer=(3, 0, 5, 1, 4, 2), seed=range(3), task=("capitals", "past"), **columns)
+
+
+@pytest.mark.parametrize(
+    ("side", "floor", "column"),
+    [
+        ("training", "made-up words", "training_nonsense"),
+        ("context", "another task", "context_foreign"),
+        ("context", "shuffled answers", "context_shuffled"),
+    ],
+)
+def test_the_share_of_the_way_in_each_third_of_the_layers(layers, side, floor, column):
+    """A ratio of means over tasks, seeds and layers, whose interval is that of the jackknife over seeds."""
+    values = {"lower third": (0.1, 0.4, 0.5), "middle third": (0.2, 0.3, 0.7), "upper third": (0.0, 0.6, 0.8)}
+    of_layer = dict(zip(range(6), [v for v in values.values() for _ in range(2)], strict=True))
+    for i, name in enumerate((column, "own", "trainings")):
+        of = layers["layer"].map(lambda layer, i=i: of_layer[layer][i])
+        layers[name] = of + layers["layer"] % 2 * 0.01 + (layers["task"] == "past") * 0.02 + layers["seed"] * 0.03 * i
+    found = verdict.share_by_third(layers, side, floor)
+    assert list(found) == list(values)
+    for name, (low, own, high) in values.items():
+
+        def share(seeds, low=low, own=own, high=high):
+            seed = sum(seeds) / len(seeds)
+            return (own + 0.03 * seed - low) / (high + 0.06 * seed - low)
+
+        left = [share([seed for seed in range(3) if seed != out]) for out in range(3)]
+        assert_student(found[name], [3 * share([0, 1, 2]) - 2 * each for each in left])
+    assert verdict.share_by_third(layers, side) == verdict.share_by_third(layers, side, "made-up words")
+
+
+# Of a directory.
 
 OWN = "/models/<b>mine"
 BOOK = "SmolLM2-135M-Instruct (the book)"
@@ -27,21 +196,19 @@ BOOK = "SmolLM2-135M-Instruct (the book)"
 
 @pytest.fixture(scope="module")
 def of_book():
-    return next(iter(verdict_scale.of_book().values()))
+    return next(iter(verdict.ten_rows().values()))
 
 
 def numbers(rows):
     """The three numbers of every interval, without the digits that the order of a sum decides."""
-    return {name: [[round(each, 9) for each in one] for one in its.values()] for name, its in rows.items()}
+    return {name: [[round(each, 9) for each in one] for one in row[:4]] for name, row in rows.items()}
 
 
 def publish(directory, name, change=lambda settings: settings, checkpoint=OWN):
     """The book's tables of an experiment under another checkpoint, as the settings of its verdict were changed."""
     shutil.copytree(PUBLISHED / name, directory / name)
     grids = pq.read_table(directory / name / "grids.parquet").to_pandas()
-    of_name = (
-        questions.BOOK | {of: [grid] for of, grid in verdict_scale._BOOK.items()} | {"comparison": scorecard._PAPER}
-    )
+    of_name = verdict.GRIDS | {"comparison": scorecard._PAPER}
     chosen = grids.loc[grids["grid"].isin(of_name[name]), "setting"]
     own = lambda settings: change(settings[settings["setting"].isin(chosen)].assign(checkpoint=checkpoint))  # noqa: E731
     rewrite(directory / name / "settings.parquet", own)
@@ -58,12 +225,12 @@ def without_gain(settings):
 
 
 def test_answers_of_the_books_tables_are_those_of_its_page(tmp_path):
-    for name in questions.BOOK:
+    for name in dict.fromkeys(verdict.FOLDERS.values()):
         publish(tmp_path, name)
-    ((checkpoint, found),) = questions.of_directory(tmp_path).items()
-    page = {name.removeprefix("word pairs: "): list(of) for name, of in questions.of_book().items()}
+    ((checkpoint, found),) = verdict.five_rows(tmp_path).items()
+    page = {name.removeprefix("word pairs: "): list(of) for name, of in verdict.rows_of_book().items()}
     assert checkpoint == OWN and {name: list(one.share) for name, one in found.items()} == page
-    thirds = verdict_scale.normalised_position_by_thirds(results("shared-part", "layers"), "context", "another task")
+    thirds = verdict.share_by_third(results("shared-part", "layers"), "context", "another task")
     assert [f"{of:.2f}" in found["like training"].sentence for of in thirds.values()] == [True] * 3
     of = found["on these examples"]
     assert f"one above {(of.share.high - of.share.low) / 2:.2f} would have been settled" in of.sentence
@@ -71,7 +238,7 @@ def test_answers_of_the_books_tables_are_those_of_its_page(tmp_path):
 
 def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_path):
     publish(tmp_path, "shared_part", without_gain)
-    (found,) = questions.of_directory(tmp_path).values()
+    (found,) = verdict.five_rows(tmp_path).values()
     assert list(found) == ["like training", "on these examples"]
     for one in found.values():
         assert math.isnan(one.share.estimate) and "That it learns in context is not settled" in one.sentence
@@ -80,39 +247,39 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
         shutil.rmtree(tmp_path / "rival", ignore_errors=True)
         publish(tmp_path, "rival")
         rewrite(tmp_path / "rival" / "queries.parquet", change)
-        (found,) = questions.of_directory(tmp_path).values()
+        (found,) = verdict.five_rows(tmp_path).values()
         assert "That it learns in context is not settled" in found["carried by one vector"].sentence
     publish(tmp_path, "agreement", without_gain)
-    (ten,) = verdict_scale.verdict(tmp_path).values()
-    assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
+    (ten,) = verdict.ten_rows(tmp_path).values()
+    assert {math.isnan(row.share.estimate) for row in ten.values()} == {True}
 
 
 def test_a_model_that_names_one_label_in_context_learns_nothing(tmp_path):
     for name in ("shared_part", "agreement", "rival"):
         publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=0.9 * settings["icl_accuracy"]))
-    assert all(math.isfinite(one.share.low) for one in questions.of_directory(tmp_path)[OWN].values())
-    assert verdict_scale.sentences_not_learned(tmp_path) == []
+    assert all(math.isfinite(one.share.low) for one in verdict.five_rows(tmp_path)[OWN].values())
+    assert {row.sentence for row in verdict.ten_rows(tmp_path)[OWN].values()} == {""}
     for name in ("shared_part", "agreement", "rival"):
         shutil.rmtree(tmp_path / name)
         publish(tmp_path, name, lambda settings: settings.assign(one_label_accuracy=settings["icl_accuracy"]))
-    for one in questions.of_directory(tmp_path)[OWN].values():
+    for one in verdict.five_rows(tmp_path)[OWN].values():
         assert "That it learns in context is not settled" in one.sentence and math.isnan(one.share.low)
-    (ten,) = verdict_scale.verdict(tmp_path).values()
-    assert {math.isnan(its["share of the way"].estimate) for its in ten.values()} == {True}
+    (ten,) = verdict.ten_rows(tmp_path).values()
+    assert {math.isnan(row.share.estimate) for row in ten.values()} == {True}
 
 
 def test_seeds_that_gain_alike_settle_no_more_than_their_queries_do():
     """Two seeds with 24 queries: 9 against 5 right is not settled, 19 against 5 is; of 240 queries 90 against 50 is."""
     rows = pd.DataFrame({"task": "pairs", "seed": [0, 1], "n_queries": 24, "zsl_accuracy": 5 / 24})
-    few, many = (verdict_scale.gain_in_context(rows.assign(icl_accuracy=right / 24)) for right in (9, 19))
+    few, many = (verdict.gain_in_context(rows.assign(icl_accuracy=right / 24)) for right in (9, 19))
     assert few.estimate == pytest.approx(4 / 24) and few.low < 0 < many.low
-    assert verdict_scale.gain_in_context(rows.assign(icl_accuracy=9 / 24, n_queries=240)).low > 0
+    assert verdict.gain_in_context(rows.assign(icl_accuracy=9 / 24, n_queries=240)).low > 0
 
 
 def test_one_draw_is_told_that_it_has_no_interval():
     ends = {math.nan: True, -0.1: False}
     for low, told in ends.items():
-        assert ("One draw" in verdict_scale.sentence_not_learned(OWN, statistics.Interval(0.1, low, 0.3))) == told
+        assert ("One draw" in verdict._not_learned(OWN, statistics.Interval(0.1, low, 0.3))) == told
 
 
 def test_who_published_the_agreement_alone_is_told_that_nothing_is_learned(tmp_path):
@@ -130,7 +297,7 @@ def test_a_model_that_names_one_label_in_a_comparison_learns_nothing(tmp_path):
         return queries.assign(icl_correct=queries["label"] == 1, zsl_correct=False)
 
     rewrite(tmp_path / "comparison" / "queries.parquet", names_one)
-    assert "the claims say nothing about learning" in scorecard.of_directory(tmp_path)[OWN].note
+    assert "the claims say nothing about learning" in scorecard.cards(tmp_path)[OWN].note
 
 
 def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
@@ -141,7 +308,7 @@ def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
         return changes.assign(right_a=right, right_b=right)
 
     rewrite(tmp_path / "new_rule" / "changes.parquet", by_chance)
-    (found,) = questions.of_directory(tmp_path).values()
+    (found,) = verdict.five_rows(tmp_path).values()
     assert "That it learns a new rule is not settled" in found["new rule: learned"].sentence
     assert "nothing is said of how" in found["new rule: like training"].sentence
     assert math.isnan(found["new rule: like training"].share.estimate)
@@ -165,7 +332,7 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
     page = (tmp_path / "verdict.html").read_text("utf-8")
     assert all(html.escape(line) in page for line in told)
     assert page.count('class="plotly-graph-div"') == 2, "the answers and the ten rows"
-    claims = scorecard.of_book()[BOOK].claims
+    claims = scorecard.cards()[BOOK].claims
     assert all(f"<tr><td>{html.escape(claim)}</td>" in page for claim in claims)
 
 
@@ -193,7 +360,7 @@ def test_a_new_rule_is_not_averaged_over_number_formats(tmp_path):
     publish(tmp_path, "new_rule")
     in_bfloat16(tmp_path / "new_rule")
     with pytest.raises(ExperimentError, match="one format is averaged"):
-        questions.of_directory(tmp_path)
+        verdict.five_rows(tmp_path)
 
 
 def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys):
@@ -205,7 +372,7 @@ def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys)
         assert len(re.findall(rf"^  \S.* {entry}$", out, re.MULTILINE)) == 2
     assert out.count("asks for models trained with momentum attention") == 4
     assert out.startswith(f"{OWN}: on ") and "the claims say nothing about learning" in out
-    ((name, queries),) = scorecard.queries_of_directory(tmp_path).items()
+    ((name, queries),) = scorecard.queries_by_checkpoint(tmp_path).items()
     own, book = (
         {what: (f"{one.here:.3f}", f"{one.floor:.3f}", one.verdict) for what, one in asked.items()}
         for asked in (scorecard.beside_paper("1.3B", queries), scorecard.beside_paper("1.3B"))
@@ -216,13 +383,13 @@ def test_the_scorecard_of_the_books_tables_is_that_of_its_page(tmp_path, capsys)
 def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
     queries = results("cb", "queries", control="none")
     of_layers = {"cb": results("cb", "layers", control="none")}
-    full = scorecard.claims_under_protocol(queries, of_layers)
-    found = scorecard.claims_under_protocol(queries.assign(sim_am=float("nan")), of_layers)
+    full = scorecard._claims_under_protocol(queries, of_layers)
+    found = scorecard._claims_under_protocol(queries.assign(sim_am=float("nan")), of_layers)
     assert {claim for claim in full if found[claim] != full[claim]} == {
         "SimAM is higher after FT than before", "SimAM rises with depth"
     }  # fmt: skip
     assert found["SimAM rises with depth"].verdict == "cannot be asked here"
-    none = scorecard.claims_under_protocol(queries.assign(ft_correct=queries["zsl_correct"]), of_layers)
+    none = scorecard._claims_under_protocol(queries.assign(ft_correct=queries["zsl_correct"]), of_layers)
     assert "FT repairs none of" in none["ICL repairs what FT repairs: Rec2FTP"].because
 
 
@@ -235,38 +402,36 @@ def test_an_empty_directory_names_the_command(tmp_path, monkeypatch, capsys, com
 
 
 def test_the_book_has_the_rows_of_its_chapter(of_book):
-    rows = verdict_scale.rows_by_seed(
+    rows = verdict._ten_rows(
         agreement.pairs("agreement"),
         results("shared-part", "queries"),
         results("causal-tests", "queries"),
         results("causal-tests"),
     )
-    assert numbers(of_book) == numbers(
-        {name: verdict_scale.normalised_position(*three) for name, three in rows.items()}
-    )
+    assert numbers(of_book) == numbers(rows) and list(rows) == list(verdict.TEN_FOLDERS)
 
 
 def test_an_own_directory_has_the_rows_of_what_was_published(of_book, tmp_path):
     publish(tmp_path, "agreement")
-    (six,) = verdict_scale.verdict(tmp_path).values()
+    (six,) = verdict.ten_rows(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
-    assert list(verdict_scale.missing_rows(six)) == ["shared_part", "causal_tests"]
+    assert {verdict.TEN_FOLDERS[name] for name in six} == {"agreement"}
     publish(tmp_path, "shared_part")
     publish(tmp_path, "causal_tests")
-    ((checkpoint, ten),) = verdict_scale.verdict(tmp_path).items()
-    assert checkpoint == OWN and numbers(ten) == numbers(of_book) and not verdict_scale.missing_rows(ten)
+    ((checkpoint, ten),) = verdict.ten_rows(tmp_path).items()
+    assert checkpoint == OWN and numbers(ten) == numbers(of_book)
 
 
 def test_bounds_give_the_same_rows_and_beside_all_lessons_they_are_not_counted(of_book, tmp_path):
     publish(tmp_path, "agreement", lambda settings: settings.assign(lessons="bounds"))
-    (six,) = verdict_scale.verdict(tmp_path).values()
+    (six,) = verdict.ten_rows(tmp_path).values()
     assert len(six) == 6 and numbers(six) == numbers({name: of_book[name] for name in six})
     both, of = tmp_path / "both", {True: "bounds", False: "all"}
     publish(both, "agreement", lambda settings: settings.assign(lessons=(settings["seed"] < 3).map(of)))
-    (some,) = verdict_scale.verdict(both).values()
+    (some,) = verdict.ten_rows(both).values()
     pairs = agreement.pairs("agreement")
-    later = verdict_scale.of_similarities(pairs[pairs["seed"] >= 3])
-    assert numbers(some) == numbers({name: verdict_scale.normalised_position(*of) for name, of in later.items()})
+    later = verdict.similarity_rows(pairs[pairs["seed"] >= 3])
+    assert numbers(some) == numbers(later)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +445,7 @@ def test_bounds_give_the_same_rows_and_beside_all_lessons_they_are_not_counted(o
         (lambda settings: settings.assign(lessons="own"), "has no setting with all lessons that reports"),
         (
             lambda settings: settings.assign(k=[8, *[16] * (len(settings) - 1)]),
-            "differ in k: .*; only seeds may differ, so publish each in a directory of its own",
+            "settings of .* differ in k: 8, 16; only seeds may differ",
         ),
     ],
 )
@@ -288,7 +453,7 @@ def test_what_is_missing_or_mixed_is_said(tmp_path, change, message):
     if change:
         publish(tmp_path, "agreement", change)
     with pytest.raises(ExplainerError, match=message):
-        verdict_scale.verdict(tmp_path)
+        verdict.ten_rows(tmp_path)
 
 
 def in_bfloat16(folder):
@@ -307,12 +472,12 @@ def test_two_number_formats_are_not_averaged_and_each_is_said(tmp_path, monkeypa
     monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
     publish(tmp_path, "agreement")
     settings = published.rows_of_experiment(tmp_path / "agreement")
-    verdict_scale.verdict(tmp_path)
+    verdict.ten_rows(tmp_path)
     assert reporting.provenance(settings).formats == ["float32"]
     in_bfloat16(tmp_path / "agreement")
     assert ", bfloat16 and float32, " in str(reporting.provenance(settings))
     with pytest.raises(ExperimentError, match="mine are in bfloat16 and float32; one format is averaged"):
-        verdict_scale.verdict(tmp_path)
+        verdict.ten_rows(tmp_path)
 
 
 @pytest.mark.parametrize(("lacking", "there"), [({0}, True), (range(100), False)])
@@ -322,9 +487,9 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
 
     publish(tmp_path, "agreement")
     publish(tmp_path, "causal_tests", without)
-    (rows,) = verdict_scale.verdict(tmp_path).values()
-    (name,) = verdict_scale._EXPLAINED
-    assert set(of_book) - set(rows) == {*verdict_scale._SHARED, *([] if there else [name])}
+    (rows,) = verdict.ten_rows(tmp_path).values()
+    name = verdict._EXPLAINED
+    assert set(of_book) - set(rows) == {*verdict._SHARED, *([] if there else [name])}
     if there:
         settings = results("causal-tests").query("seed != 0")
         assert numbers({name: rows[name]})[name][1] == [
@@ -337,18 +502,9 @@ def test_a_patch_that_answers_less_than_none_does_carries_nothing(tmp_path):
     publish(tmp_path, "causal_tests")
     half = lambda rows: rows.assign(correct=rows["correct"].where(rows["intervention"] != "zsl", 0.5))  # noqa: E731
     rewrite(tmp_path / "causal_tests" / "queries.parquet", half)
-    (rows,) = verdict_scale.verdict(tmp_path).values()
+    (rows,) = verdict.ten_rows(tmp_path).values()
     of = rows["the mean patch answers"]
-    assert of["floor"].estimate == 0.5 and of["share of the way"].high < 0
-
-
-def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():
-    def share(*ceiling):
-        floor = pd.Series([0.0, 0.1])
-        return verdict_scale._way(floor, floor + 0.1, pd.Series(ceiling))["share of the way"].estimate
-
-    assert share(0.5, 0.6) == pytest.approx(0.2) and share(-0.5, -0.4) == pytest.approx(-0.2)
-    assert math.isnan(share(0.5, -0.4)) and math.isnan(share(0.0, 0.6))
+    assert of.floor.estimate == 0.5 and of.share.high < 0
 
 
 def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_path, capsys, monkeypatch):
@@ -363,11 +519,8 @@ def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_pa
     page = (tmp_path / "own.html").read_text("utf-8")
     assert "<b>mine" not in page and "&lt;b&gt;mine" in page
     assert not re.search(r"<script[^>]* src=|<link", page), "nothing is fetched"
-    drawn = verdict._normalised_positions(verdict_scale.verdict("mine"))
+    drawn = figures.row_positions(verdict.ten_rows("mine"))
     assert drawn.layout.showlegend is False  # of one model
     assert [list(trace.x) for trace in drawn.data] == [
-        [
-            pytest.approx(its["share of the way"].estimate, abs=1e-3)
-            for its in verdict_scale.verdict("mine")[OWN].values()
-        ]
+        [pytest.approx(row.share.estimate, abs=1e-3) for row in verdict.ten_rows("mine")[OWN].values()]
     ]

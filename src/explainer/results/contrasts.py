@@ -12,7 +12,13 @@ import pandas as pd
 
 from explainer.results import intervals
 from explainer.results.agreement import yardstick
+from explainer.results.published import results
 from explainer.theory.statistics import Interval
+
+
+def both_grids(grid: str, table: str = "settings") -> pd.DataFrame:
+    """A table of a grid and of its fellow with categories, of which there are fewer words: all three cues."""
+    return results((grid, f"{grid}-category"), table)
 
 
 def _draws(rows: pd.DataFrame) -> list[str]:
