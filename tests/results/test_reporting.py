@@ -185,10 +185,10 @@ def test_similarities_by_task_leave_out_tasks_without_the_measure():
     a = pd.concat([queries_of(0, x=0.1, y=np.nan), queries_of(1, x=0.5, y=0.2)])
     both = pd.concat([a, a.assign(task="b", setting=a["setting"] + "b", y=0.3)])
     found = reporting.similarities_by_task(both, "x", n_resamples=200)
-    assert list(found) == ["a", "b"] and found["a"].estimate == pytest.approx(0.3)
-    assert found["a"].low < 0.3 < found["a"].high
+    assert list(found) == ["toy", "b"] and found["toy"].estimate == pytest.approx(0.3)
+    assert found["toy"].low < 0.3 < found["toy"].high
     assert list(reporting.similarities_by_task(both, "y", n_resamples=20)) == ["b"]
-    assert reporting.estimates({"x": found}) == {"x": {"a": found["a"].estimate, "b": found["b"].estimate}}
+    assert reporting.estimates({"x": found}) == {"x": {"toy": found["toy"].estimate, "b": found["b"].estimate}}
 
 
 def over(task, seeds=3, shift=0.0, n=40):

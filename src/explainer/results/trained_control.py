@@ -43,7 +43,7 @@ def other_examples(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Inte
     draws with the mean over models.
     """
     # Differences are those of the same draws.
-    whole = swaps.groupby(["model", "seed"])[agreement.CORNERS].mean().dropna()
+    whole = swaps.groupby(["model", "seed"])[agreement.CORNERS].mean().astype(float).dropna()
     costs = ("training swapped", "context swapped", "both swapped", "yardstick")
     return {"own": intervals.of_means(whole, "own", [sample])} | {
         name: intervals.of_means(whole, lambda m, name=name: agreement.cost_of_examples(m)[name], [sample])
