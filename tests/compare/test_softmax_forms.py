@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.compare import softmax_forms
-from explainer.compare import softmax_forms
 from explainer.models.recording import Head, PromptHeads
 from explainer.theory import duality
 

@@ -5,8 +5,8 @@ import re
 import pandas as pd
 import pytest
 
-from explainer_lab import learning_rates
 from explainer.theory.statistics import Interval
+from explainer_lab import learning_rates
 
 
 def settings(**accuracies):

@@ -1,12 +1,14 @@
 """explainer.results.reporting and results: what many settings say together, and where they are found."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError
-from explainer.results import published, reporting
+from explainer.results import durations, published, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -223,3 +225,13 @@ def test_one_task_given_three_times_is_not_known_better():
     apart = copies.assign(query_id=copies["task"] + copies["query_id"])
     narrow = reporting.similarity_interval(apart, "x", n_resamples=1000)
     assert narrow.high - narrow.low < 0.7 * (alone.high - alone.low)
+
+
+def test_a_model_takes_the_time_of_the_book_by_its_weights_and_a_small_one_by_its_layers():
+    each = published.rows_of_experiment(PUBLISHED / "comparison", "runs", "word-pairs")["seconds"].median()
+    for share, n_layers, ratio, least in ((0.5, 30, 0.5, 0), (4, 30, 4, 0), (0.001, 60, 0.2, 0), (0, 0, 0, 3)):
+        weights = [SimpleNamespace(numel=lambda share=share: share * durations.WEIGHTS_OF_BOOK)]
+        model = SimpleNamespace(parameters=lambda of=weights: of, config=SimpleNamespace(num_hidden_layers=n_layers))
+        assert durations.ratio(model) == pytest.approx(ratio)
+        said = durations.of_grids("comparison", durations.ratio(model), {"word-pairs": 1000})
+        assert said.startswith(f"{durations.in_words(1000 * (ratio * each or least))} in one process")
