@@ -17,7 +17,7 @@ BASE = "https://org.github.io/name/"
 def test_a_page_says_what_it_is_where_it_is_and_whom_to_tell_of_an_error(small):
     page = (small / "book" / "intro.html").read_text("utf-8")
     tags = dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', page))
-    assert tags["og:title"] == "In &amp; out" and tags["og:url"] == f"{BASE}book/intro.html"
+    assert tags["og:title"] == "In & out" and tags["og:url"] == f"{BASE}book/intro.html"
     assert tags["og:site_name"] == "Why can GPT learn in-context?" and (small / "_static" / "laboratory.png").exists()
     assert tags["og:image"] == f"{BASE}_static/laboratory.png" and tags["og:description"]
     assert f'<link rel="canonical" href="{BASE}book/intro.html"' in page
