@@ -38,11 +38,11 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
         except ResultsError as error:
             notes.append(str(error))
         if not own | ten | card:
-            notes.append(command_for(directory, "shared_part"))
+            notes.append(_command_for(directory, "shared_part"))
             raise ResultsError(" ".join([f"nothing that answers is published in {directory}.", *notes]))
     models = list(dict.fromkeys([*own, *ten, *card]))
     lacking = {
-        name: [command_for(directory, *each, checkpoint=name) for each in _lacking(name, own, ten, card)]
+        name: [_command_for(directory, *each, checkpoint=name) for each in _lacking(name, own, ten, card)]
         for name in models
     }
     told = list(dict.fromkeys(row.sentence for rows in ten.values() for row in rows.values() if row.sentence))
@@ -93,7 +93,7 @@ def scorecard(directory: Path) -> Iterator[Line]:
     """
     shown = {} if directory == PUBLISHED else cards.cards(directory)
     if not shown and directory != PUBLISHED:
-        raise ResultsError(f"no comparison is published in {directory}. {command_for(directory, 'comparison')}")
+        raise ResultsError(f"no comparison is published in {directory}. {_command_for(directory, 'comparison')}")
     shown |= cards.cards()
     yield from (f"{name}: {card.note}." for name, card in shown.items())
     for claim in next(iter(shown.values())).claims:
@@ -101,7 +101,7 @@ def scorecard(directory: Path) -> Iterator[Line]:
         yield [(f"  {name}", *card.claims[claim]) for name, card in shown.items()]
 
 
-def command_for(directory: Path, folder: str, what: str = "the answers", checkpoint: str | None = None) -> str:
+def _command_for(directory: Path, folder: str, what: str = "the answers", checkpoint: str | None = None) -> str:
     """The command that gives the tables of an experiment, with the values of what is published, and for how long."""
     like = {} if checkpoint is None else _published_of(directory, checkpoint)
     usual = verdict_rows.WORD_PAIRS

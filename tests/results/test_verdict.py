@@ -338,13 +338,13 @@ def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
 
 def test_all_tasks_of_the_package_need_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr(answers, "_published_of", lambda *_: {"tasks": list(TASKS)})
-    assert "--task-file" not in answers.command_for(tmp_path, "agreement", checkpoint=OWN)
-    assert f"--tasks {' '.join(papers.TASKS)} --" in answers.command_for(tmp_path, "comparison", checkpoint=OWN)
+    assert "--task-file" not in answers._command_for(tmp_path, "agreement", checkpoint=OWN)
+    assert f"--tasks {' '.join(papers.TASKS)} --" in answers._command_for(tmp_path, "comparison", checkpoint=OWN)
 
 
 def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
     publish(tmp_path, "new_rule")
-    command = answers.command_for(tmp_path, "shared_part", checkpoint=OWN)
+    command = answers._command_for(tmp_path, "shared_part", checkpoint=OWN)
     assert "--tasks capitals plurals past antonyms --seeds 0 1 2 3 4 --publish" in command
 
 
