@@ -53,14 +53,14 @@ _FINE, _COARSE_STEP = 300, 0.025  # half-widths up to 0.3 in steps of 0.001, lar
 
 @cache
 def _data(_place: Path) -> dict[str, Any]:
-    from explainer.results import reporting  # noqa: PLC0415 - slow to import, and not every explorable needs it
+    from explainer.results import published, reporting  # noqa: PLC0415 - slow to import, and not every explorable needs it
     from explainer.results.published import results  # noqa: PLC0415
 
     tasks, used = {}, []
     for grid in _SOURCES:
         for (task, control), layers in results(grid, "layers").groupby(["task", "control"], sort=False):
             if control not in tasks.setdefault(task, {}):
-                reporting.require_only_seeds_differ(layers)
+                published.require_only_seeds_differ(layers)
                 tasks[task][control] = _record(layers, control)
                 used.append(layers)
     return {"layers": used[0]["layer"].nunique(), "made": str(reporting.provenance(*used)), "tasks": tasks}
