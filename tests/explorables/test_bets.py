@@ -1,18 +1,14 @@
 """Bets: results are those of the published tables, and what the reader bets is kept where a browser keeps anything."""
 
 import json
-import os
 import re
 
 import pytest
 from conftest import ROOT
-from javascript import OVERFLOWS, computed, page_of, run_tests
+from javascript import computed, page_of, run_tests
 
-from explainer.explorables import Bets, bets
+from explainer.explorables import Bets, measured
 from explainer.explorables.base import rounded_to
-from explainer.results import agreement, intervals, language_models
-from explainer.results.published import results
-from explainer.theory import statistics
 
 STARTS = [Bets(about=about).state() for about in ("comparison", "momentum", "all")]
 GIVEN = dict(agreement=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous", lasting="grows")
@@ -24,7 +20,7 @@ def test_javascript(tmp_path):
     changes = [{}, some, GIVEN, GIVEN | {"shown": ["agreement", "lowest"]}, GIVEN | {"shown": list(GIVEN)}]
     states = [start | change for start in STARTS for change in changes]
     computed("bets", states, "{}")  # every state has a picture that says it in words
-    known = dict(starts=STARTS, states=states, choices=bets._CHOICES, numbers=bets._NUMBERS)
+    known = dict(starts=STARTS, states=states, choices=measured._CHOICES, numbers=measured._NUMBERS)
     (tmp_path / "bets.json").write_text(json.dumps(known), "utf-8")
     assert run_tests(ROOT / "tests" / "explorables" / "js" / "bets.test.mjs", tmp_path) > 0
 
@@ -36,51 +32,10 @@ def test_results_are_computed_again_from_the_tables():
     assert Bets.stored() == rounded_to(Bets.measured(), Bets.digits)
 
 
-def test_a_write_that_fails_leaves_what_is_stored(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Bets, "folder", tmp_path)
-    monkeypatch.setattr(Bets, "measured", lambda: {"agreement": [0.25]})
-    Bets.store()
-    assert Bets.stored() == {"agreement": [0.25]}
-    monkeypatch.setattr(Bets, "measured", lambda: {"agreement": [0.5]})
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        Bets.store()
-    assert Bets.stored() == {"agreement": [0.25]}
-
-
-def test_similarities_are_of_every_seed_and_as_the_floors_have_them():
-    pairs, stored = agreement.pairs("agreement"), Bets.stored()
-    for kept, one, other in (
-        ("agreement", agreement.ICL, agreement.FT),
-        ("floor", agreement.ICL, agreement.UpdateFilter("FT", "nonsense", 10)),
-        ("floor_context", agreement.UpdateFilter("ICL", "nonsense"), agreement.FT),
-        ("ceiling", agreement.FT, agreement.UpdateFilter("FT", "other", 10)),
-    ):
-        of_seed = intervals.seed_means(agreement.pairs_between(pairs, one, other), "sim_aou")
-        assert stored[kept] == pytest.approx([*statistics.student(of_seed)], abs=1e-4)
-
-
-def test_choices_that_hold_are_what_the_tables_say():
-    stored = Bets.stored()
-    change, floor = stored["others"]["change"], stored["agreement"][0] - stored["floor"][0]
-    assert stored["others"]["is"] == ["stays"] and change[1] < 0 < change[2] and abs(change[0]) < floor / 4
-    blocks = {arm: results(f"{arm}-longer", "blocks") for arm in bets._CHOICES["lowest"]}
-    tokens = stored["lowest"]["tokens"]
-    gaps = {arm: language_models.loss_change(blocks["plain"], blocks[arm], tokens) for arm in ("momentum", "previous")}
-    assert all(stored["lowest"][arm] == pytest.approx([*gap], abs=1e-4) and gap.low > 0 for arm, gap in gaps.items())
-    assert not language_models.loss_change(blocks["momentum"], blocks["previous"], tokens).excludes_zero
-    assert stored["lowest"]["is"] == ["momentum", "previous"]
-    (_, early, _, behind), (_, peak, lead, _), (_, late, _, end) = stored["lasting"]["gains"]
-    assert behind < 0 < late < peak and end < lead and early < 0 and stored["lasting"]["is"] == ["peaks"]
-
-
 def test_numbers_that_the_chapters_tell():
     """Of the bets in words: 0.38 between 0.20 and 0.71; -0.06, 0.15 and 0.03 nats."""
     stored = Bets.stored()
-    assert [round(stored[name][0], 2) for name in bets._NUMBERS] == [0.38, 0.20, 0.71]
+    assert [round(stored[name][0], 2) for name in measured._NUMBERS] == [0.38, 0.20, 0.71]
     assert [round(gain[1], 2) for gain in stored["lasting"]["gains"]] == [-0.06, 0.15, 0.03]
 
 
@@ -176,22 +131,3 @@ def test_without_storage_it_works_on_its_page(visit):
     assert state(page, "momentum")["lowest"] == "plain"
     view(page, "momentum").get_by_role("button", name="Forget my bets").click()
     assert state(page, "momentum")["lowest"] is None and choice.input_value() == "no bet yet"
-
-
-@pytest.mark.browser
-def test_what_is_no_bet_is_not_taken_from_the_browser(visit):
-    kept = json.dumps({"lowest": "toString", "lasting": "peaks", "agreement": 7})
-    script = f"localStorage.setItem('explainer.bets', {json.dumps(kept)})"
-    found = state(visit("momentum", script), "momentum")
-    assert (found["lowest"], found["lasting"]) == (None, "peaks")
-    assert state(visit("all", "localStorage.setItem('explainer.bets', '{')"), "all") == STARTS[2]
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("about", ["comparison", "momentum", "all"])
-def test_all_states_fit_a_phone(visit, about):
-    page = visit(about)
-    for name, value in (GIVEN | {"shown": list(GIVEN) if about != "all" else []}).items():
-        page.evaluate("([about, name, value]) => stages[about].model.set(name, value)", [about, name, value])
-    assert page.evaluate(OVERFLOWS) == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360

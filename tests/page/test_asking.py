@@ -3,6 +3,7 @@
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -18,11 +19,8 @@ from explainer.page import (
     LiveSweep,
     LiveVector,
     asking,
-    live_experiment,
     live_gpt,
-    live_patch,
-    live_sweep,
-    live_vector,
+    live_tasks,
 )
 
 PATTERN = ["", " ->"]
@@ -80,7 +78,7 @@ def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, checkpoint):
     steps = [(one["curve"], one["k"]) for one in answers[:-1]]
     assert steps == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
     its = {"pattern": PATTERN, "queries": queries, "curves": {"right": PAIRS}}
-    assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_sweep._counts(
+    assert [sum(one["exact"]) for one in answers if one.get("curve") == 0] == live_tasks._counts(
         checkpoint, its, "right", range(3)
     )
     assert answers[-1] == {"sweep": 5, "done": True}
@@ -88,49 +86,37 @@ def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, checkpoint):
     assert len(answers_to(LiveSweep(), monkeypatch, checkpoint, long, {"sweep": 0})) < 81
 
 
+OF_EXPERIMENT = dict(experiment=7, task="past", lesson="shuffled", scale=1, query="go", pattern=PATTERN)
+OF_PATCH = dict(patch=8, task="past", donors=[["go", "went"], ["see", "saw"]], query="run")
+OF_VECTOR = dict(vector=9, pattern=PATTERN, demonstrations=PAIRS, query="e")
+
+
 @pytest.mark.parametrize(
-    ("of", "message", "asked"),
+    ("of", "answering", "message", "asked"),
     [
-        (
-            LiveExperiment,
-            {"experiment": 7, "task": "past", "lesson": "shuffled", "scale": 1, "query": "go", "pattern": PATTERN},
-            ("past", "shuffled", 1, "go"),
-        ),
-        (
-            LivePatch,
-            {"patch": 8, "task": "past", "donors": [["go", "went"], ["see", "saw"]], "query": "run"},
-            ("past", 2, "run"),
-        ),
-        (
-            LiveVector,
-            {"vector": 9, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e"},
-            (PATTERN, PAIRS, "e"),
-        ),
+        (LiveExperiment, "live_experiment._answers", OF_EXPERIMENT, ("past", "shuffled", 1, "go")),
+        (LivePatch, "live_tasks._patched", OF_PATCH, ("past", 2, "run")),
+        (LiveVector, "live_tasks._with_vectors", OF_VECTOR, (PATTERN, PAIRS, "e")),
     ],
-)  # fmt: skip
-def test_answers_are_those_of_the_package(monkeypatch, checkpoint, of, message, asked):
+)
+def test_answers_are_those_of_the_package(monkeypatch, checkpoint, of, answering, message, asked):  # noqa: PLR0917
     given = []
-    for module in (live_experiment, live_patch, live_vector):
-        monkeypatch.setattr(module, "_answers", lambda *these: given.append(these) or {"right": [0, 1, 2]})
+    monkeypatch.setattr(f"explainer.page.{answering}", lambda *these: given.append(these) or {"right": [0, 1, 2]})
     (answer,) = answers_to(of(), monkeypatch, checkpoint, message)
     number = next(iter(message))
     assert answer == {number: message[number], "found": {"right": [0, 1, 2]}}
     assert given == [(checkpoint, *asked)]
 
 
-def test_an_error_reaches_the_view_with_its_number(monkeypatch, checkpoint):
-    def fails(*_given):
-        raise CheckpointError("too long; shorten it.")
-
-    monkeypatch.setattr(live_gpt, "answers", fails)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [(CheckpointError("too long; shorten it."), "too long; shorten it."), (KeyError("x"), "KeyError: 'x'")],
+)
+def test_an_error_reaches_the_view_with_its_number(monkeypatch, checkpoint, error, said):
+    monkeypatch.setattr(live_gpt, "answers", Mock(side_effect=error))
     message = {"ask": 4, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": []}
     (answer,) = answers_to(LiveGPT(), monkeypatch, checkpoint, message)
-    assert answer == {"failed": "too long; shorten it.", "id": 4}
-
-
-def test_any_other_error_reaches_the_view_with_its_kind(monkeypatch, checkpoint):
-    (answer,) = answers_to(LiveGPT(), monkeypatch, checkpoint, {"ask": 4, "pattern": PATTERN})
-    assert answer == {"failed": "KeyError: 'demonstrations'", "id": 4}
+    assert answer == {"failed": said, "id": 4}
 
 
 NOTEBOOK = """async ([bundle, state]) => {

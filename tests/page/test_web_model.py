@@ -169,47 +169,42 @@ def test_tiny_model_agrees_with_transformers(tiny):
     require_parity(session(graph), shape, model, ids, 19, range(6, 11), logits_within=5e-5, attention_within=1e-5)
 
 
-def test_several_questions_in_one_run_are_those_of_several_runs(tiny):
-    """Two copies of a query side by side, each blind to the other, one of them blind to a part of the context."""
-    graph, shape = web_model._onnx_bytes(tiny)
-    model, ids = session(graph), np.random.default_rng(2).integers(0, 96, 20).tolist()
-    context, query, hidden = run(model, shape, ids[:16]), ids[16:], range(3, 9)
-    past = context["keys"], context["values"]
-    single = [run(model, shape, query, past, out) for out in ((), hidden)]
-    bias = np.full((8, 24), HIDDEN, np.float32)
-    for i, out in enumerate(((), hidden)):
-        own, its = slice(4 * i, 4 * i + 4), causal(4, 16, out)
-        bias[own, :16], bias[own, 16 + 4 * i : 20 + 4 * i] = its[:, :16], its[:, 16:]
-    inputs = dict(ids=np.array(query * 2), positions=np.array([16, 17, 18, 19] * 2), bias=bias, rows=np.array([3, 7]))
-    inputs |= dict(past_keys=past[0], past_values=past[1]) | unchanged(shape, 8)
-    logits, attention = model.run(["logits", "attention"], inputs)
-    np.testing.assert_allclose(logits, np.concatenate([one["logits"] for one in single]), atol=1e-5)
-    for i, one in enumerate(single):
-        np.testing.assert_allclose(attention[:, :, i, :16], one["attention"][:, :, :16], atol=1e-6)
-
-
-def test_update_of_keys_and_values_is_that_of_the_weights(tiny):
-    """And the scores are those that the softmax turns into weights; the outputs those of the attention blocks."""
+def test_updates_and_vectors_are_those_of_changed_weights_and_hooks(tiny):
+    """Scores are what the softmax turns into weights, outputs those of the attention blocks, the stream the blocks'."""
     graph, shape = web_model._onnx_bytes(tiny)
     model, random = transformers_llama(tiny, shape), np.random.default_rng(3)
     ids = random.integers(0, 96, 12).tolist()
+    plain, _ = expected(model, ids)
     update = {name: random.normal(0, 0.2, (6, *size)).astype(np.float32) for name, size in
               (("update_in", (64, 2)), ("update_out", (2, 32)))}  # fmt: skip
+    added = random.normal(0, 1, (shape.layers, shape.width)).astype(np.float32)
+    shares = random.choice([0, 0.5, 1], (len(ids), shape.layers)).astype(np.float32)
     changed = [torch.tensor(a @ b).T for a, b in zip(*update.values(), strict=True)]
+    outputs, stream = [], []
+
+    def plus(number):
+        def change(_module, _args, out):
+            moved = out + torch.tensor(shares[None, :, number, None] * added[number])
+            stream.append(moved[0, -1].numpy())
+            return moved
+
+        return change
+
     with torch.no_grad():
-        for layer, K, V in zip(model.model.layers, changed[::2], changed[1::2], strict=True):
+        for number, (layer, K, V) in enumerate(zip(model.model.layers, changed[::2], changed[1::2], strict=True)):
             layer.self_attn.k_proj.weight += K
             layer.self_attn.v_proj.weight += V
-    heard = []
-    for layer in model.model.layers:
-        layer.self_attn.register_forward_hook(lambda _module, _args, out: heard.append(out[0][0, -1].numpy()))
+            layer.self_attn.register_forward_hook(lambda _module, _args, out: outputs.append(out[0][0, -1].numpy()))
+            layer.register_forward_hook(plus(number))
     logits, attention = expected(model, ids)
-    found = run(session(graph), shape, ids, update=update)
+    for given in (update, {"added": added, "added_to": shares}):
+        assert np.abs(run(session(graph), shape, ids, update=given)["logits"][0] - logits).max() > 0.1
+    found = run(session(graph), shape, ids, update=update | {"added": added, "added_to": shares})
     np.testing.assert_allclose(found["logits"][0], logits, atol=5e-5)
-    np.testing.assert_allclose(found["outputs"], heard, atol=1e-4)
-    softmax = torch.tensor(found["scores"]).softmax(-1).numpy()
-    np.testing.assert_allclose(softmax, attention, atol=1e-4)
-    assert np.abs(run(session(graph), shape, ids)["logits"][0] - logits).max() > 0.1
+    np.testing.assert_allclose(found["outputs"], outputs, atol=1e-4)
+    np.testing.assert_allclose(found["stream"], stream, atol=1e-4)
+    np.testing.assert_allclose(torch.tensor(found["scores"]).softmax(-1).numpy(), attention, atol=1e-4)
+    assert np.abs(logits - plain).max() > 0.1
 
 
 def test_patches_are_those_of_the_package(tiny):
@@ -249,40 +244,16 @@ def test_patches_are_those_of_the_package(tiny):
     np.testing.assert_allclose(logits, expected, atol=1e-4)
 
 
-def test_vectors_are_added_after_their_blocks_at_their_tokens(tiny):
-    """As by transformers, where hooks add them; and the stream is what the next block reads."""
-    graph, shape = web_model._onnx_bytes(tiny)
-    model, random = transformers_llama(tiny, shape), np.random.default_rng(5)
-    ids = random.integers(0, 96, 10).tolist()
-    added = random.normal(0, 1, (shape.layers, shape.width)).astype(np.float32)
-    shares = random.choice([0, 0.5, 1], (len(ids), shape.layers)).astype(np.float32)
-    heard = []
-
-    def plus(number):
-        def change(_module, _args, out):
-            moved = out + torch.tensor(shares[None, :, number, None] * added[number])
-            heard.append(moved[0, -1].numpy())
-            return moved
-
-        return change
-
-    plain, _ = expected(model, ids)
-    for number, layer in enumerate(model.model.layers):
-        layer.register_forward_hook(plus(number))
-    logits, _ = expected(model, ids)
-    found = run(session(graph), shape, ids, update={"added": added, "added_to": shares})
-    np.testing.assert_allclose(found["logits"][0], logits, atol=5e-5)
-    np.testing.assert_allclose(found["stream"], heard, atol=1e-4)
-    assert np.abs(logits - plain).max() > 0.1
-
-
 @pytest.mark.slow
 def test_checkpoint_agrees_with_transformers():
     home = web_model.build()
     manifest = json.loads((home / "manifest.json").read_text("utf-8"))
     graph = b"".join((home / shard["name"]).read_bytes() for shard in manifest["shards"])
     assert hashlib.sha256(graph).hexdigest() == manifest["sha256"]
-    sizes = {name: value for name, value in manifest["shape"].items() if name != "head_size"}
+    for file in (*manifest["shards"], *manifest["tokenizer"]):
+        content = (home / file["name"]).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file["size"], file["sha256"])
+    assert json.loads((home / "tokenizer.json").read_text("utf-8"))["added_tokens"] == []
     directory = assets.checkpoint_path()
     model = AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32, attn_implementation="eager").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(directory)
@@ -293,32 +264,7 @@ def test_checkpoint_agrees_with_transformers():
     ids = [manifest["first_token_id"], *(token for part in parts for token in part)]
     first = 1 + len(parts[0])
     hidden, cut = range(first, first + len(parts[1])), len(ids) - len(parts[-1])
-    require_parity(session(graph), web_model._Shape(**sizes), model, ids, cut, hidden, 1e-3, 1e-4)
-
-
-def tokenizer_folder(folder):
-    folder.mkdir()
-    added = [{"id": 5, "content": "<|endoftext|>", "special": True}]
-    (folder / "tokenizer.json").write_text(json.dumps({"added_tokens": added, "model": {}}), "utf-8")
-    return folder
-
-
-def test_folder_is_whole_and_names_its_files(tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(web_model, "_SHARD_BYTES", 50_000)
-    home = tmp_path / "model"
-    web_model._convert(tiny, tokenizer_folder(tmp_path / "tokenizer"), home)
-    manifest = json.loads((home / "manifest.json").read_text("utf-8"))
-    assert manifest["first_token_id"] == 5
-    assert len(manifest["shards"]) > 1
-    for file in (*manifest["shards"], *manifest["tokenizer"]):
-        content = (home / file["name"]).read_bytes()
-        assert (len(content), hashlib.sha256(content).hexdigest()) == (file["size"], file["sha256"])
-    assert json.loads((home / "tokenizer.json").read_text("utf-8"))["added_tokens"] == []
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
-
-
-def test_same_file_gives_the_same_bytes(tiny):
-    assert web_model._onnx_bytes(tiny) == web_model._onnx_bytes(tiny)
+    require_parity(session(graph), web_model._Shape(**manifest["shape"]), model, ids, cut, hidden, 1e-3, 1e-4)
 
 
 def test_without_onnx_the_error_says_what_to_install(tiny, monkeypatch):

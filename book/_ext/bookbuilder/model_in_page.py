@@ -18,7 +18,7 @@ _RUNTIME = (
     "onnxruntime-web/dist/ort-wasm-simd-threaded.jspi.wasm",
     "@huggingface/tokenizers/dist/tokenizers.min.mjs",
 )
-_OURS = ("live_gpt_core.js", "live_gpt_worker.js")
+_OURS = ("live_model.js", "live_model_worker.js")
 
 
 def place(site: Path) -> int:

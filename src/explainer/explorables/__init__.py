@@ -5,9 +5,9 @@ and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_e
 """
 
 from explainer.explorables.base import Explorable
-from explainer.explorables.bets import Bets
 from explainer.explorables.computed import (
     AgeWeights,
+    InContextRegression,
     MemoryOrRidge,
     MomentumWindow,
     NoiseValue,
@@ -19,10 +19,8 @@ from explainer.explorables.computed import (
     ThreeTokens,
     TwoNeurons,
 )
-from explainer.explorables.in_context_regression import InContextRegression
-from explainer.explorables.measured import Contrast, Ladder, RealHead, Swap, Yardstick
+from explainer.explorables.measured import Bets, Contrast, Ladder, RealHead, Swap, WhichBox, Yardstick
 from explainer.explorables.similarity_explorer import SimilarityExplorer
-from explainer.explorables.which_box import WhichBox
 
 __all__ = [
     "AgeWeights", "Bets", "Contrast", "Explorable", "InContextRegression", "Ladder", "MemoryOrRidge",

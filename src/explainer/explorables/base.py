@@ -1,7 +1,6 @@
 """What all explorables share: traits that refuse what cannot be drawn, and the widget with its module."""
 
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,17 +16,6 @@ LIMIT = 2.0  # the planes are drawn from -2 to 2
 _VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 _IMPORT = re.compile(r'^import \{ (.+) \} from "(?:\./|#(\w+)/)(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
-
-
-class Number(traitlets.Float):
-    """A finite number between `min` and `max`."""
-
-    def validate(self, obj: traitlets.HasTraits, value: Any) -> float:
-        """Return the value as a float, or raise TraitError."""
-        number = super().validate(obj, value)
-        if not math.isfinite(number):
-            raise traitlets.TraitError(f"{self.name} = {number}; it must be a finite number.")
-        return number
 
 
 class Rows(traitlets.List):
@@ -46,19 +34,15 @@ class Rows(traitlets.List):
 
     def validate(self, obj: traitlets.HasTraits, value: Any) -> list[list[float]]:
         """Return the value as lists of two floats, or raise TraitError."""
-        rows = [self._point(row) for row in value]
+        rows, (x, y) = [[float(entry) for entry in row] for row in value], self.limits
         if not self.fewest <= len(rows) <= self.most:
             raise traitlets.TraitError(f"{self.name} has {len(rows)} rows; it must have {self.fewest} to {self.most}.")
+        for row in rows:
+            if len(row) != 2 or not (abs(row[0]) <= x and abs(row[1]) <= y):
+                raise traitlets.TraitError(
+                    f"{self.name} = {row}; it must be two numbers up to {x:g} and {y:g} in size."
+                )
         return super().validate(obj, rows)
-
-    def _point(self, row: Any) -> list[float]:
-        point = [float(entry) for entry in row]
-        if len(point) != 2 or not all(abs(entry) <= most for entry, most in zip(point, self.limits, strict=True)):
-            x, y = self.limits
-            raise traitlets.TraitError(
-                f"{self.name} = {point}; it must be two numbers in the plane that is drawn, to {x:g} and {y:g}."
-            )
-        return point
 
 
 class Pair(Rows):
@@ -122,13 +106,8 @@ class Explorable(anywidget.AnyWidget):
         return json.loads((cls.folder / f"{cls.name}.json").read_text("utf-8"))
 
     @classmethod
-    def measured(cls) -> dict[str, Any]:
-        """The numbers that the figure shows and that no page can compute."""
-        raise NotImplementedError
-
-    @classmethod
     def store(cls) -> None:
-        """Write what `measured` gives, a line for each entry."""
+        """Write what the subclass has `measured`, which no page can compute, a line for each entry."""
         found = rounded_to(cls.measured(), cls.digits)
         lines = [
             f"{json.dumps(key)}: {json.dumps(each, ensure_ascii=False, separators=(',', ':'))}"

@@ -4,14 +4,13 @@ from typing import Any
 
 import traitlets
 
-from explainer.explorables.base import Explorable, Number, Rows, Stored
+from explainer.explorables.base import Explorable, Rows, Stored
 from explainer.results.thirds import layer_thirds
 
 SIDES = ("training", "context")
 LESSONS = ("own", "reordered", "other", "shuffled", "foreign", "nonsense")
 """As the columns of shared_part/layers.parquet name them."""
-_UPPER = layer_thirds(30)["upper third"].start
-"""The first layer of the upper third, from 0."""
+_UPPER = layer_thirds(30)["upper third"].start  # the first layer of the upper third, from 0
 
 
 class Ladder(Explorable):
@@ -56,7 +55,7 @@ class RealHead(Explorable):
         "explainer.explorables.RealHead.store(); the rest is computed by the page as you look."
     )
 
-    shift = Number(-3.0, min=-4.0, max=2.0)
+    shift = traitlets.Float(-3.0, min=-4.0, max=2.0)
     head = Stored()
 
     @classmethod
@@ -98,27 +97,20 @@ class Swap(Explorable):
         from explainer.results.published import results  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.theory import positive_control, statistics  # noqa: PLC0415
 
-        layers = results("shared-part", "layers")
-
-        def by_layer(column: str) -> statistics.Interval:
-            of_layer = layers.groupby(["seed", "layer"])[column].mean().unstack()
-            return statistics.student(of_layer.to_numpy())
-
-        def half_width(column: str) -> float:
-            of_seeds = layers[layers["layer"] >= _UPPER].groupby("seed")[column].mean()
-            mean, _, high = statistics.student(of_seeds.to_numpy())
-            return float(high - mean)
-
         names = ["own", "trainings", *(f"{side}_{lesson}" for side in SIDES for lesson in LESSONS[1:])]
-        found = {name: by_layer(name) for name in names}
+        layers = results("shared-part", "layers")
+        by_layer = layers.groupby(["seed", "layer"])[[*names, *(f"{name}_noise" for name in names)]].mean()
+        drawn = {name: statistics.student(by_layer[name].unstack().to_numpy()) for name in by_layer}
+        with_half = lambda its: [its.estimate.tolist(), (its.high - its.estimate).tolist()]  # noqa: E731
+        of_seeds = layers[layers["layer"] >= _UPPER].groupby("seed")[names].mean()
+        upper = statistics.student(of_seeds.to_numpy())
         swaps = positive_control.both_swaps(positive_control.PositiveControlSetting(d=64, n_queries=24), range(10))
-        return {name: [its.estimate.tolist(), (its.high - its.estimate).tolist()] for name, its in found.items()} | {
-            "noise": {name: by_layer(f"{name}_noise").estimate.tolist() for name in names},
-            "upper": {name: half_width(name) for name in names},
-            "true": {
-                side: {lesson: of.estimate for lesson, of in swaps[f"context and training, {side} swapped"].items()}
-                for side in SIDES
-            },
+        true = {side: swaps[f"context and training, {side} swapped"] for side in SIDES}
+        return {
+            **{name: with_half(drawn[name]) for name in names},
+            "noise": {name: drawn[f"{name}_noise"].estimate.tolist() for name in names},
+            "upper": dict(zip(names, (upper.high - upper.estimate).tolist(), strict=True)),
+            "true": {side: {lesson: its.estimate for lesson, its in each.items()} for side, each in true.items()},
         }
 
 
@@ -143,7 +135,7 @@ class Contrast(Explorable):
     )
 
     points = Rows(((-0.18, 0.92), (0.25, 0.36), (0.25, -0.36), (-0.18, -0.92)), most=4, fewest=4, limits=(4.0, 2.0))
-    shared = Number(1.1, min=0, max=1.6)
+    shared = traitlets.Float(1.1, min=0, max=1.6)
     exchanged = traitlets.Bool(False)
     found = Stored()
 
@@ -182,9 +174,9 @@ class Yardstick(Explorable):
         "{checkpoint}, float32; computed by explainer-lab agreement and explainer-lab shared-part."
     )
 
-    contexts = Number(0.94, min=0, max=1)
-    trainings = Number(0.71, min=0, max=1)
-    own = Number(0.38, min=0, max=1)
+    contexts = traitlets.Float(0.94, min=0, max=1)
+    trainings = traitlets.Float(0.71, min=0, max=1)
+    own = traitlets.Float(0.38, min=0, max=1)
     falls = Stored()
 
     @classmethod
@@ -199,3 +191,186 @@ class Yardstick(Explorable):
         )
         chosen = {"context": swapped["context swapped"], "both": four["both swapped"]}
         return {name: [of.estimate, of.low, of.high] for name, of in chosen.items()}
+
+
+_NUMBERS = ("agreement", "floor", "ceiling")
+"""Questions that are answered by a similarity, a cosine from 0 to 1."""
+_CHOICES = {
+    "others": ("floor", "half", "stays"),
+    "lowest": ("plain", "momentum", "previous"),
+    "lasting": ("grows", "peaks", "stays"),
+}
+"""Questions that are answered by a choice, and the choices."""
+_HEIGHTS = {"comparison": 700, "momentum": 400, "all": 1130}
+
+
+class Bets(Explorable):
+    """Questions that the reader answers before a chapter, kept in the browser and shown beside the results in another.
+
+    Traits: `about`, which questions, "comparison" or "momentum", or "all", which asks nothing and shows bets and
+    results. `agreement`, `floor`, `ceiling`, `others`, `lowest`, `lasting`: the bets, or None; what
+    the reader's browser keeps takes their place. `shown`, the questions whose results are shown before their chapter;
+    `results`, what is stored.
+    """
+
+    name = "bets"
+    question = "What do you expect, and what was found?"
+    height = _HEIGHTS["comparison"]
+    provenance = (
+        "Stored: 20 seeds of four tasks, eight sets of small language models; {checkpoint}, float32; computed by "
+        "explainer-lab agreement and explainer-lab language-models."
+    )
+    digits = 6
+
+    about = traitlets.Enum(tuple(_HEIGHTS), "comparison")
+    agreement, floor, ceiling = (traitlets.Float(None, allow_none=True, min=0, max=1) for _ in _NUMBERS)
+    others, lowest, lasting = (traitlets.Enum(of, None, allow_none=True) for of in _CHOICES.values())
+    shown = traitlets.List(traitlets.Enum((*_NUMBERS, *_CHOICES)))
+    results = Stored()
+
+    def __init__(self, **traits: Any):
+        """Take traits by name."""
+        super().__init__(**traits)
+        self.height = _HEIGHTS[self.about]
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """The result of each question: a similarity with its interval, or `is`, the choices that hold.
+
+        Similarities are SimAOU of a context and a training of ten epochs, or of two trainings, means over tasks. It
+        `stays` if other examples cost less than a quarter of what made-up words cost, and falls `half` way below three
+        quarters. Losses are differences in nats per token, paired by set; `lowest` is every model that none is below
+        for certain.
+        """
+        from explainer.results import agreement, language_models, published  # noqa: PLC0415 - pandas is slow to import
+
+        pairs = agreement.pairs("agreement")
+        trained, context, trainings, _ = agreement.lesson_swaps(pairs, "sim_aou").values()
+        own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
+        falls = agreement.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
+        share = falls.estimate / (own.estimate - trained[made_up].estimate)
+        arms, read = _CHOICES["lowest"], published.results
+        first, last = ({arm: read(f"{arm}{run}", "blocks") for arm in arms} for run in ("", "-longer"))
+        early, longest = (sorted(map(int, runs["plain"]["tokens"].unique())) for runs in (first, last))
+
+        below = lambda arm, other: language_models.loss_change(last[other], last[arm], *longest)  # noqa: E731
+        gains = [language_models.loss_change(first["plain"], first["momentum"], at) for at in early]
+        gains.append(below("momentum", "plain"))
+        start, peak, end = gains[0], max(gains, key=lambda gain: gain.estimate), gains[-1]
+        kept = "stays" if share < 1 / 4 else "half" if share < 3 / 4 else "floor"
+        lasts = "peaks" if end.high < peak.low else "grows" if start.high < end.low else "stays"
+        lowest = [arm for arm in arms if not any(below(another, arm).low > 0 for another in arms)]
+        leads = {arm: [*below(arm, "plain")] for arm in arms[1:]} | {"between": [*below("previous", "momentum")]}
+        change = [-falls.estimate, -falls.high, -falls.low]
+        return {
+            "seeds": pairs["seed"].nunique(), "sets": last["plain"]["seed"].nunique(),
+            "agreement": [*own], "floor": [*trained[made_up]], "floor_context": [*context[made_up]],
+            "ceiling": [*trainings[other]], "others": {"is": [kept], "other": [*trained[other]], "change": change},
+            "lowest": {"is": lowest, "tokens": longest[-1], **leads},
+            "lasting": {"is": [lasts], "gains": [[at, *gain] for at, gain in zip(early + longest, gains, strict=True)]},
+        }  # fmt: skip
+
+
+_LEARNERS = ("linear", "gpt", "ols")
+"""One layer of linear attention, the small GPT of the book, and least squares."""
+_UNNAMED = "?"
+_PROBES = ("plain", "stretched", "targets", "outlier", "few")
+_PROMPTS, _SHOWN, _SEED = 1000, 12, 1
+_LENGTH, _EXAMPLES, _FEW = 1000, 20, 3
+"""Examples in a training prompt of the linear layer, in a prompt of the probes, and in one of the probe `few`."""
+_STRETCH, _FACTOR, _OUTLIER = (4.0, 1.0, 1.0, 1.0, 0.25), 4.0, 30.0
+"""Eigenvalues of the stretched covariance, the factor on the targets, and what is added to one target."""
+_MODEL = "gpt_random_covariance"
+
+
+class WhichBox(Explorable):
+    """Three unlabelled boxes, five probes and their stored answers: a plain probe cannot tell them apart, others can.
+
+    Traits: `probe`, one of five kinds of prompts; `seed`, which shuffles the boxes; `a`, `b`, `c`, the reader's name
+    for each box, or "?"; `shown`, whether the right names stand beside the boxes; `results`, what is stored.
+    """
+
+    name = "which_box"
+    question = "Three boxes answer the same prompts. Which one is the small GPT?"
+    height = 680
+    provenance = (
+        f"Stored: {_PROMPTS} prompts of each kind, seed {_SEED}; computed by explainer.explorables.WhichBox.store() "
+        f"with the stored weights {_MODEL}."
+    )
+
+    probe = traitlets.Int(0, min=0, max=len(_PROBES) - 1)
+    seed = traitlets.Int(0, min=0, max=2**31 - 1)
+    a = traitlets.Enum((_UNNAMED, *_LEARNERS), _UNNAMED)
+    b = traitlets.Enum((_UNNAMED, *_LEARNERS), _UNNAMED)
+    c = traitlets.Enum((_UNNAMED, *_LEARNERS), _UNNAMED)
+    shown = traitlets.Bool(False)
+    results = Stored()
+
+    @classmethod
+    def measured(cls, n: int = _PROMPTS) -> dict[str, Any]:
+        """What each box answers to each probe.
+
+        `errors[probe][learner]`: sum (yhat - y_q)^2 / sum y_q^2 over n prompts, with the ends of a 95 % bootstrap
+        interval over prompts; `right[probe]`: y_q of the first twelve; `answers[probe][learner]`: yhat of these; `n`.
+        """
+        from explainer.theory import regression, statistics  # noqa: PLC0415 - torch is slow to import
+
+        found: dict[str, Any] = {"n": n, "errors": {}, "right": {}, "answers": {}}
+        asked = _boxes()
+        for probe, prompts in _probes(n).items():
+            answers = {name: box(prompts) for name, box in asked.items()}
+            squared = {name: regression.squared_errors(each, prompts).numpy() for name, each in answers.items()}
+            found["errors"][probe] = {
+                name: list(statistics.ratio_interval([(each, prompts.y_q.numpy() ** 2)], n_resamples=400)[:3])
+                for name, each in squared.items()
+            }
+            found["right"][probe] = prompts.y_q[:_SHOWN].tolist()
+            found["answers"][probe] = {name: each[:_SHOWN].tolist() for name, each in answers.items()}
+        return found
+
+
+def _probes(n: int = _PROMPTS, seed: int = _SEED) -> dict[str, Any]:
+    """n prompts for each probe, without noise.
+
+    `plain`: twenty orthogonal columns of inputs, X^T X / N = I, so that all directions are equally well covered;
+    `stretched`: the same inputs times the roots of 4, 1, 1, 1, 1/4, the query's too; `targets`: tasks times 4;
+    `outlier`: 30 added to the first target; `few`: three Gaussian examples of as many inputs as before.
+    """
+    import torch  # noqa: PLC0415
+
+    from explainer.theory import regression  # noqa: PLC0415
+
+    generator, d = torch.Generator().manual_seed(seed), len(_STRETCH)
+    drawn = regression.draw_prompts(n, _EXAMPLES, torch.eye(d, dtype=torch.float64), generator=generator)
+    even = torch.linalg.qr(drawn.X).Q * _EXAMPLES**0.5
+    plain = regression.covariate_shift(drawn, torch.cat([even, drawn.inputs[:, -1:]], dim=1))
+    wild = plain.targets.clone()
+    wild[:, 0] += _OUTLIER
+    return {
+        "plain": plain,
+        "stretched": regression.covariate_shift(plain, plain.inputs * torch.tensor(_STRETCH).sqrt().to(plain.inputs)),
+        "targets": regression.task_shift(plain, _FACTOR * plain.tasks),
+        "outlier": regression.Prompts(plain.inputs, wild, plain.tasks),
+        "few": drawn.shortened(_FEW),
+    }
+
+
+def _boxes() -> dict[str, Any]:
+    """The estimator in each box.
+
+    The linear layer is the one that training finds for isotropic inputs and prompts of 1000 examples, A = Gamma^-1.
+    Raises CheckpointError if the stored weights are missing.
+    """
+    import torch  # noqa: PLC0415
+
+    from explainer.models import in_context_gpt  # noqa: PLC0415
+    from explainer.theory import linear_transformer, regression  # noqa: PLC0415
+
+    identity = torch.eye(len(_STRETCH), dtype=torch.float64)
+    A = torch.linalg.inv(linear_transformer.gamma(identity, _LENGTH))
+    model = in_context_gpt.stored(_MODEL).model
+    return {
+        "linear": lambda prompts: linear_transformer.prediction(A, prompts),
+        "gpt": lambda prompts: in_context_gpt.query_prediction(model, prompts).double(),
+        "ols": regression.ordinary_least_squares,
+    }

@@ -1,21 +1,20 @@
 """All heads at the end of the running prompt, `Japan ->`: what `RealHead` shows of one, and `Ladder` of all."""
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
+from explainer.data import tasks
+from explainer.models import architectures, loading, recording, scoring
+from explainer.models.loading import Checkpoint
+from explainer.models.recording import Head
 from explainer.theory import duality
-
-if TYPE_CHECKING:
-    from explainer.models.loading import Checkpoint
-    from explainer.models.recording import Head
 
 _DRAWS = 1000
 _N, _D = 4, 64  # demonstrations, and the width of a head of the checkpoint
 _SHOWN, _ASKED = ("France", "Italy", "Egypt", "China"), "Japan"
-_ANSWER, _INPUT = " Tokyo", " Japan"
 
 
 def measured_head() -> dict[str, Any]:
@@ -28,10 +27,8 @@ def measured_head() -> dict[str, Any]:
     . direction, nats. `added`: what attention to the demonstrations adds. `cosine`: quartiles of the cosines of
     `_changes` over `heads` heads.
     """
-    from explainer.models import loading  # noqa: PLC0415 - as below
-
     prompt = _read_heads(loading.load(device="cpu"))
-    i, j = _strongest_head(prompt)
+    added, i, j = _strongest_head(prompt)
     head, direction, n = prompt.heads[i][j], prompt.directions[i][j], prompt.n
     soft, _ = _changes(head.query, head.keys, head.values, n)
     along, mean = head.query / head.query.norm(), head.keys.mean(0)
@@ -49,7 +46,7 @@ def measured_head() -> dict[str, Any]:
         "keys": keys.tolist(),
         "values": (head.values @ basis).tolist(),
         "answer": (head.values @ direction).tolist(),
-        "added": _added_by_demonstrations(head, direction, n),
+        "added": added,
         "cosine": _quartiles(cosines),
         "heads": sum(map(len, prompt.heads)),
     }
@@ -63,20 +60,17 @@ class _RunningPrompt(NamedTuple):
     scale of the final norm held at its value in this pass.
     """
 
-    heads: "list[list[Head]]"
+    heads: list[list[Head]]
     directions: list[list[Tensor]]
     tokens: list[str]
     n: int
 
 
-def _read_heads(checkpoint: "Checkpoint") -> _RunningPrompt:
+def _read_heads(checkpoint: Checkpoint) -> _RunningPrompt:
     """Read the heads of the prompt of four capitals and `Japan ->` in a forward pass, and in another the final norm.
 
     Source of the direct path: Elhage et al. 2021, A Mathematical Framework for Transformer Circuits.
     """
-    from explainer.data import tasks  # noqa: PLC0415
-    from explainer.models import architectures, recording, scoring  # noqa: PLC0415
-
     data = tasks.load("capitals")
     *shown, asked = data.examples_of(*_SHOWN, _ASKED)
     ids, ends = scoring.context_ids(checkpoint, data.task, shown)
@@ -91,7 +85,7 @@ def _read_heads(checkpoint: "Checkpoint") -> _RunningPrompt:
     with torch.no_grad():
         scale = norm(last["x"]) / last["x"]
     embedding = checkpoint.model.get_output_embeddings().weight
-    answer, given = (checkpoint.tokenize(text)[0] for text in (_ANSWER, _INPUT))
+    answer, given = (checkpoint.tokenize(text)[0] for text in (" Tokyo", " Japan"))
     wanted = (scale * (embedding[answer] - embedding[given])).detach().double().cpu()
     directions = [
         list((wanted @ layer.output.weight.detach().double().cpu()).unflatten(0, (parts.n_heads, -1)))
@@ -101,20 +95,17 @@ def _read_heads(checkpoint: "Checkpoint") -> _RunningPrompt:
     return _RunningPrompt(read, directions, tokens[1 : n + 1] + tokens[:1] + tokens[n + 1 :], n)
 
 
-def _added_by_demonstrations(head: "Head", direction: Tensor, n: int) -> float:
-    """What a head's attention to the demonstrations adds to the answer: sum_{i<=n} p_i v_i . direction, in nats."""
-    parts = duality.split_attention(head.query, head.keys, head.values, n)
-    return (parts.gate * parts.demonstrations @ direction).item()
+def _strongest_head(prompt: _RunningPrompt) -> tuple[float, int, int]:
+    """What the strongest head's attention to the demonstrations adds to the answer, its layer and its number, from 0.
 
-
-def _strongest_head(prompt: _RunningPrompt) -> tuple[int, int]:
-    """The layer and head, from 0, whose attention to the demonstrations adds most to " Tokyo" minus " Japan"."""
-    added = {
-        (i, j): _added_by_demonstrations(head, prompt.directions[i][j], prompt.n)
-        for i, layer in enumerate(prompt.heads)
-        for j, head in enumerate(layer)
-    }
-    return max(added, key=added.__getitem__)
+    Of each head, in nats, sum_{i<=n} p_i v_i . direction.
+    """
+    added = []
+    for i, layer in enumerate(prompt.heads):
+        for j, head in enumerate(layer):
+            parts = duality.split_attention(head.query, head.keys, head.values, prompt.n)
+            added.append(((parts.gate * parts.demonstrations @ prompt.directions[i][j]).item(), i, j))
+    return max(added)
 
 
 def _changes(query: Tensor, keys: Tensor, values: Tensor, n: int) -> tuple[Tensor, Tensor]:
@@ -158,14 +149,12 @@ def measured_rungs() -> dict[str, Any]:
     and `shared` are the logits of the draws, those of the median head (`_logits_of`); `signs` are those of
     `_by_sign`; `chosen` is the head of RealHead: layer, head, and what is missed.
     """
-    from explainer.models import loading  # noqa: PLC0415 - transformers is slow to import
-
     prompt = _read_heads(loading.load(device="cpu"))
     spread, shared = (round(x, 2) for x in _logits_of(prompt))
-    heads = [[_on_head(h.query, h.keys, h.values) for h in layer] for layer in prompt.heads]
-    i, j = _strongest_head(prompt)
+    of_heads = [[_on_head(h.query, h.keys, h.values) for h in layer] for layer in prompt.heads]
+    _, i, j = _strongest_head(prompt)
     draws = _draws(spread, shared, _DRAWS)
-    samples = [*_on_draws(draws), [one for layer in heads for one in layer]]
+    samples = [*_on_draws(draws), [one for layer in of_heads for one in layer]]
     return {
         "spread": spread,
         "shared": shared,
@@ -174,7 +163,7 @@ def measured_rungs() -> dict[str, Any]:
         "here": [_quartiles([one.here for one in sample]) for sample in samples],
         "other": [_quartiles([one.other for one in sample]) for sample in samples],
         "signs": _by_sign(draws),
-        "chosen": [i + 1, j + 1, *heads[i][j]],
+        "chosen": [i + 1, j + 1, *of_heads[i][j]],
     }
 
 
@@ -205,21 +194,23 @@ class _Draw(NamedTuple):
     shared: Tensor
 
 
-def _draw(generator: Generator, spread: float, shared: float) -> _Draw:
-    """Draw all vectors from isotropic Gaussians: e_i and v of length about 1, and logits x_i . q of standard deviation
-    `spread`; c . q = +-`shared` times `spread`, either sign as often.
+def _draws(spread: float, shared: float, n: int, seed: int = 0) -> list[_Draw]:
+    """Draw n prompts, all vectors from isotropic Gaussians: e_i and v of length about 1, and logits x_i . q of standard
+    deviation `spread`; c . q = +-`shared` times `spread`, either sign as often.
     """
+    generator = torch.Generator().manual_seed(seed)
 
     def normal(rows: int, size: float) -> Tensor:
         return size * torch.randn(rows, _D, generator=generator, dtype=torch.float64)
 
-    size, unit = math.sqrt(spread / math.sqrt(_D)), 1 / math.sqrt(_D)
-    inputs, own_key, strangers, query = normal(_N, size), normal(1, size), normal(_N, size), normal(1, size)[0]
-    errors, own_value = normal(_N, unit), normal(1, unit)
-    sign = 1 - 2 * torch.randint(2, (), generator=generator).item()
-    return _Draw(
-        inputs, errors, own_key, own_value, query, strangers, sign * shared * spread * query / query.norm() ** 2
-    )
+    size, unit, draws = math.sqrt(spread / math.sqrt(_D)), 1 / math.sqrt(_D), []
+    for _ in range(n):
+        inputs, own_key, strangers, query = normal(_N, size), normal(1, size), normal(_N, size), normal(1, size)[0]
+        errors, own_value = normal(_N, unit), normal(1, unit)
+        sign = 1 - 2 * torch.randint(2, (), generator=generator).item()
+        along = sign * shared * spread * query / query.norm() ** 2
+        draws.append(_Draw(inputs, errors, own_key, own_value, query, strangers, along))
+    return draws
 
 
 class _Missed(NamedTuple):
@@ -282,11 +273,6 @@ def _logits_of(prompt: _RunningPrompt) -> tuple[float, float]:
     spreads = torch.stack([each.std(correction=0) for each in logits])
     means = torch.stack([each.mean().abs() for each in logits])
     return spreads.median().item(), (means / spreads).median().item()
-
-
-def _draws(spread: float, shared: float, n: int, seed: int = 0) -> list[_Draw]:
-    generator = torch.Generator().manual_seed(seed)
-    return [_draw(generator, spread, shared) for _ in range(n)]
 
 
 def _on_draws(draws: list[_Draw]) -> list[list[_Missed]]:

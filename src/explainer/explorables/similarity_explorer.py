@@ -14,8 +14,6 @@ from explainer.explorables.base import Explorable, Stored
 if TYPE_CHECKING:
     import pandas as pd
 
-    from explainer.theory.statistics import Interval
-
 _SOURCES = (
     "classification",
     "agnews",
@@ -41,24 +39,16 @@ _MEASURES: Mapping[str, str | None] = {
 """What is kept for each condition, and the floor that is kept per layer for the conditions in _FLOORED."""
 
 _FLOORED = ("none", "untrained")
-_SINGLE = "none"  # the condition of which single seeds are kept
-_MOST_SINGLES = 5
-_ALPHABET = "".join(chr(code) for code in range(33, 127) if chr(code) not in '"\\<')
-"""Digits of the packed numbers: what stands in JSON and in HTML as it is."""
-
-_BASE = len(_ALPHABET)
-_LEVELS = 2001  # -1, -0.999, ..., 1
-_FINE, _COARSE_STEP = 300, 0.025  # half-widths up to 0.3 in steps of 0.001, larger ones rounded up to this step
+_SINGLE = "none"  # the condition of which single seeds are kept, five at most
 
 
 @cache
 def _data(_place: Path) -> dict[str, Any]:
     from explainer.results import published, reporting  # noqa: PLC0415 - slow to import, and not every explorable needs it
-    from explainer.results.published import results  # noqa: PLC0415
 
     tasks, used = {}, []
     for grid in _SOURCES:
-        for (task, control), layers in results(grid, "layers").groupby(["task", "control"], sort=False):
+        for (task, control), layers in published.results(grid, "layers").groupby(["task", "control"], sort=False):
             if control not in tasks.setdefault(task, {}):
                 published.require_only_seeds_differ(layers)
                 tasks[task][control] = _record(layers, control)
@@ -67,25 +57,33 @@ def _data(_place: Path) -> dict[str, Any]:
 
 
 def _record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
-    """One condition of one task, from the table "layers" of its seeds; words where FT diverged for all."""
+    """One condition of one task, from the table "layers" of its seeds; words where FT diverged for all.
+
+    A curve has Student's intervals over seeds, in each layer and of the mean over the layers that have a value.
+    """
+    from explainer.theory import statistics  # noqa: PLC0415 - torch is slow to import
+
     layers = layers[layers["sim_aou"].notna().groupby(layers["setting"]).transform("any")]
     settings = layers.drop_duplicates("setting")
     if len(settings) < 2:
         return "fine-tuning diverged"
     rows, first = {name: _layer_rows(layers, name) for name in _MEASURES}, settings.iloc[0]
+    with np.errstate(invalid="ignore"):  # of layers that have a value, there may be none
+        means = {name: np.nansum(values, 1) / np.isfinite(values).sum(1) for name, values in rows.items()}
+    curves = [statistics.student(np.column_stack([values, means[name]])) for name, values in rows.items()]
     found = {
         "of": [int(first["n_queries"]), int(first["k"]), float(first["lr"]), settings["seed"].tolist()],
-        "curves": "".join(_pack_with_width(_with_mean(values)) for values in rows.values()),
-        "noise": _pack(_layer_rows(layers, "sim_aou_noise").mean(0)),
+        "curves": [[_thousandths(its.estimate), _thousandths(its.high - its.estimate)] for its in curves],
+        "noise": _thousandths(_layer_rows(layers, "sim_aou_noise").mean(0)),
     }
     if control in _FLOORED:
-        found["floors"] = "".join(_pack(_layer_rows(layers, floor).mean(0)) for floor in _MEASURES.values() if floor)
+        found["floors"] = [_thousandths(_layer_rows(layers, floor).mean(0)) for floor in _MEASURES.values() if floor]
         isotropic = [_layer_rows(layers, f"{name}_isotropic").mean(0) for name in _MEASURES]
         largest = [np.nanmax(np.abs(values)) if np.isfinite(values).any() else np.nan for values in isotropic]
-        found["isotropic"] = _pack(np.array(largest))
+        found["isotropic"] = _thousandths(np.array(largest))
     if control == _SINGLE:
-        per_seed = zip(*rows.values(), strict=True)
-        found["singles"] = ["".join(map(_pack, values)) for values in list(per_seed)[:_MOST_SINGLES]]
+        per_seed = list(zip(*rows.values(), strict=True))[:5]
+        found["singles"] = [[_thousandths(values) for values in each] for each in per_seed]
     return found
 
 
@@ -94,36 +92,9 @@ def _layer_rows(layers: "pd.DataFrame", measure: str) -> np.ndarray:
     return layers.reindex(columns=[measure]).to_numpy(float).reshape(-1, layers["layer"].nunique())
 
 
-def _with_mean(rows: np.ndarray) -> "Interval":
-    """Student's intervals over seeds, for each layer and for the mean over the layers that have a value."""
-    from explainer.theory import statistics  # noqa: PLC0415
-
-    there = np.isfinite(rows)
-    with np.errstate(invalid="ignore"):
-        means = np.where(there, rows, 0).sum(1) / there.sum(1)
-    return statistics.student(np.column_stack([rows, means]))
-
-
-def _pack(values: np.ndarray) -> str:
-    """Numbers from -1 to 1 as two digits of _ALPHABET each, rounded to 0.001; NaN is the largest number of two."""
-    codes = np.round((np.clip(values, -1, 1) + 1) * 1000)
-    return _digits(np.where(np.isnan(codes), _BASE**2 - 1, codes), 2)
-
-
-def _pack_with_width(numbers: "Interval") -> str:
-    """Numbers from -1 to 1 with half-widths as three digits each, both to 0.001; NaN is the largest number of three.
-
-    Half-widths above 0.3 are rounded up to multiples of 0.025, up to 2, more than which no interval here can show.
-    """
-    values, half = numbers.estimate, numbers.high - numbers.estimate
-    fine, coarse = np.round(half * 1000), _FINE + np.ceil((np.minimum(half, 2) - _FINE / 1000) / _COARSE_STEP - 1e-9)
-    codes = np.where(fine <= _FINE, fine, coarse) * _LEVELS + np.round((np.clip(values, -1, 1) + 1) * 1000)
-    return _digits(np.where(np.isnan(codes), _BASE**3 - 1, codes), 3)
-
-
-def _digits(codes: np.ndarray, width: int) -> str:
-    places = [_BASE**place for place in reversed(range(width))]
-    return "".join(_ALPHABET[int(code) // place % _BASE] for code in codes for place in places)
+def _thousandths(values: np.ndarray) -> list[int | None]:
+    """Numbers from -1 on in thousandths, which are shorter in a page; None for NaN."""
+    return [None if np.isnan(value) else int(value) for value in np.round((values + 1) * 1000) - 1000]
 
 
 class SimilarityExplorer(Explorable):
@@ -155,11 +126,11 @@ class SimilarityExplorer(Explorable):
     def stored(cls) -> dict[str, Any]:
         """The stored results of the book for `SimilarityExplorer`: every task and condition that is there.
 
-        "layers", "made" and "tasks"; `tasks[task][control]` is why there is nothing, in words, or the seeds, the number
-        of queries and packed numbers of three digits (see `_pack` and `_pack_with_width`): "curves", for each of
-        _MEASURES its mean over seeds in every layer and over the layers, each with the half-width of Student's 95 %
-        interval over seeds; "noise", the noise value of SimAOU; for _FLOORED conditions "floors" as in _MEASURES and
-        "isotropic", the largest |mean| of a layer with random directions in place of FT; for _SINGLE "singles", the
-        measures seed by seed. Raises ResultsError where there are no published results.
+        "layers", "made" and "tasks"; `tasks[task][control]` is why there is nothing, in words, or what there is, in
+        thousandths: "of", the number of queries, k, the learning rate and the seeds; "curves", for each of _MEASURES
+        its mean over seeds in every layer and over the layers, and the half-widths of Student's 95 % intervals over
+        seeds; "noise", the noise value of SimAOU; for _FLOORED conditions "floors" as in _MEASURES and "isotropic", the
+        largest |mean| of a layer with random directions in place of FT; for _SINGLE "singles", the measures seed by
+        seed. Raises ResultsError where there are no published results.
         """
         return dict(_data(published_directory()))

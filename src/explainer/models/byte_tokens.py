@@ -15,7 +15,7 @@ def readable(data: bytes) -> str:
     """The text of bytes in UTF-8. Those of a character that is not whole are hexadecimal.
 
     A dot stands for each byte that is missing at its end (`E586·` begins U+51B7), and an ellipsis where its beginning
-    is missing. `live_gpt_core.js` writes the same.
+    is missing. `live_model.js` writes the same.
     """
     parts = _CHARACTERS.split(data.decode("latin-1"))
     parts[::2] = [_PARTS.sub(_in_hexadecimal, part) for part in parts[::2]]

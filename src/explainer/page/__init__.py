@@ -2,8 +2,6 @@
 
 from explainer.page.live_experiment import LiveExperiment
 from explainer.page.live_gpt import LiveAttention, LiveGPT
-from explainer.page.live_patch import LivePatch
-from explainer.page.live_sweep import LiveSweep
-from explainer.page.live_vector import LiveVector
+from explainer.page.live_tasks import LivePatch, LiveSweep, LiveVector
 
 __all__ = ["LiveAttention", "LiveExperiment", "LiveGPT", "LivePatch", "LiveSweep", "LiveVector"]

@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import traitlets
 from jaxtyping import Float
 from torch import Tensor
 
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
+from explainer.explorables.base import Stored
 from explainer.models import loading, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
@@ -48,7 +50,7 @@ class Asking(Explorable):
         self.on_msg(lambda _widget, message, _buffers: self._hear(message))
 
     def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
-        """What the worker of a page, live_gpt_worker.js, would answer to a question."""
+        """What the worker of a page, live_model_worker.js, would answer to a question."""
         raise NotImplementedError
 
     def _hear(self, message: dict) -> None:
@@ -67,6 +69,31 @@ class Asking(Explorable):
         except Exception as error:  # whatever is not sent is lost: nobody awaits this
             text = str(error) if isinstance(error, ExplainerError) else f"{type(error).__name__}: {error}"
             self.send({"failed": text} | numbers)
+
+
+class AskedTask(Asking):
+    """What explorables share that ask about a task of word pairs.
+
+    Traits: `task`; `query`, the reader's own; `found`, the answers, which belong to what was asked in it; `study`, what
+    is stored, by task.
+    """
+
+    task = traitlets.Enum(TASKS, "plurals")
+    query = traitlets.Unicode()
+    found = traitlets.Dict()
+    study = Stored()
+
+    chosen: ClassVar[str] = ""
+    """The trait whose value tells the stored answers of a task apart, if there are several."""
+
+    @traitlets.default("found")
+    def _found(self) -> dict[str, Any]:
+        found = self.study[self.task]["found"]
+        return found[str(getattr(self, self.chosen))] if self.chosen else found
+
+    @traitlets.default("query")
+    def _query(self) -> str:
+        return self.found["query"]
 
 
 @cache

@@ -4,7 +4,6 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import torch
@@ -13,21 +12,19 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from explainer.compare import comparison, controls
-from explainer.compare.comparison import Observed
 from explainer.data import tasks
 from explainer.data.files import fresh_folder
-from explainer.data.tasks import Example, Task
-from explainer.explorables.base import Number, Stored, rounded_to
+from explainer.explorables.base import rounded_to
 from explainer.models import architectures, finetuning, scoring
 from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
-from explainer.page.asking import MADE, QUERY, TASKS, Asking, book_checkpoint
-from explainer.page.live_sweep import MOST, QUERIES, SEED, LiveSweep
+from explainer.page.asking import MADE, QUERY, TASKS, AskedTask, book_checkpoint
+from explainer.page.live_tasks import MOST, QUERIES, SEED, LiveSweep
 from explainer.results import agreement, intervals
 from explainer.results.agreement import UpdateFilter
 from explainer.theory import metrics
 
-UPDATES = Asking.folder / "updates"
+UPDATES = AskedTask.folder / "updates"
 """For each task the update dW by fine-tuning, in factors of low rank, and `updates.json`, which names the files."""
 _CONTEXTS = {"reordered": controls.reordered, "shuffled": controls.shuffled, "foreign": controls.foreign}
 _SECONDS = ("fine-tuned", *_CONTEXTS)
@@ -35,39 +32,28 @@ _SECONDS = ("fine-tuned", *_CONTEXTS)
 _RANK, _EPOCHS, _LR = 4, 10, 5e-4
 
 
-class LiveExperiment(Asking):
+class LiveExperiment(AskedTask):
     """The paper's comparison: what the demonstrations change in context, and what a second lesson changes.
 
-    Traits: `task`; `second`, the second lesson; `scale`, what the update of fine-tuning is multiplied with; `query`,
-    the reader's own; `found`, the answers, which belong to the task, the second lesson, the scale and the query in it;
-    `study`, what is stored: for each task an order of the demonstrations, floors and ceilings of the study, and what
-    the checkpoint answers; `lessons`, the texts.
+    Traits of its own: `second`, the second lesson; `scale`, what the update of fine-tuning is multiplied with;
+    `lessons`, the texts. In `study` each task has an order of the demonstrations, floors and ceilings of the study, and
+    what the checkpoint answers.
     """
 
     name = "live_experiment"
     question = "Do the demonstrations change the model as fine-tuning on them does?"
     height = 1000
+    chosen = "second"
 
     task = traitlets.Enum(TASKS, TASKS[0])
     second = traitlets.Enum(_SECONDS, _SECONDS[0])
-    scale = Number(1.0, min=0, max=2)
-    query = traitlets.Unicode()
-    found = traitlets.Dict()
-    study = Stored()
+    scale = traitlets.Float(1.0, min=0, max=2)
     lessons = traitlets.Dict()
 
     @traitlets.default("lessons")
     def _lessons(self) -> dict[str, dict]:
         parts = ("pattern", "curves", "queries")
         return {name: {part: its[part] for part in parts} for name, its in LiveSweep.stored().items() if name in TASKS}
-
-    @traitlets.default("found")
-    def _found(self) -> dict[str, Any]:
-        return self.study[self.task]["found"][self.second]
-
-    @traitlets.default("query")
-    def _query(self) -> str:
-        return self.found["query"]
 
     @classmethod
     def measured(cls) -> dict[str, Any]:
@@ -101,9 +87,13 @@ def _answers(
     query = QUERY[name] if query is None else query
     context = lambda its: scoring.context_ids(checkpoint, *its)[0]  # noqa: E731
     own = context(controls.own(data, *draw))
-    observe = partial(_observed, task=data.task, asked=asked, query=query)
-    zsl, icl = observe(checkpoint, ""), observe(checkpoint, own)
-    tokens = [len(own), 0]
+
+    def observe(model: Checkpoint, context: list[int] | str) -> tuple[comparison.Observed, list]:
+        prefix = scoring.encode(model, context)
+        top = scoring.top_tokens(model, prefix, data.task.template.replace("{word}", query), 3)
+        return comparison.observe(model, prefix, data.task, asked), [list(pair) for pair in top]
+
+    zsl, icl, tokens = observe(checkpoint, ""), observe(checkpoint, own), [len(own), 0]
     if second == "fine-tuned":
         with update(checkpoint, name, scale).applied() as tuned:
             other = observe(tuned, "")
@@ -116,6 +106,7 @@ def _answers(
     maps = metrics.pairwise_scores(m_zsl, [m_icl, m_other], tokens)["sim_am_delta"]
     correct = [seen.correct for seen, _ in (zsl, icl, other)]
     repaired = [int((~correct[0] & its).sum()) for its in (*correct[1:], correct[1] & correct[2])]
+    known = lambda x: x if math.isfinite(x) else None  # noqa: E731 - JSON has no NaN
     return {
         "task": name,
         "second": second,
@@ -123,27 +114,12 @@ def _answers(
         "n": len(asked),
         "right": [int(its.sum()) for its in correct],
         "repaired": repaired,
-        "sim_aou": [_known(x) for x in metrics.sim_aou(h_zsl, h_icl, h_other).nanmean(0).tolist()],
-        "sim_am_delta": _known(maps[0, 1].nanmean().item()),
+        "sim_aou": [known(x) for x in metrics.sim_aou(h_zsl, h_icl, h_other).nanmean(0).tolist()],
+        "sim_am_delta": known(maps[0, 1].nanmean().item()),
         "query": query,
         "answers": [top for _, top in (zsl, icl, other)],
         "made": MADE,
     }
-
-
-def _known(x: float) -> float | None:
-    """None for what is not defined: JSON has no NaN."""
-    return x if math.isfinite(x) else None
-
-
-def _observed(
-    model: Checkpoint, context: list[int] | str, *, task: Task, asked: list[Example], query: str
-) -> tuple[Observed, list]:
-    """What is seen at thirty queries after a context, and the next tokens after the reader's own."""
-    prefix = scoring.encode(model, context)
-    prompt = task.template.replace("{word}", query)
-    top = [list(pair) for pair in scoring.top_tokens(model, prefix, prompt, 3)]
-    return comparison.observe(model, prefix, task, asked), top
 
 
 # The updates
@@ -155,10 +131,8 @@ def update(checkpoint: Checkpoint, name: str, scale: float = 1) -> FineTuned:
     dW = scale * (factors["in"] @ factors["out"]).mT  # 2 L matrices, keys and values by turns
     layers = [KeysValues.of(layer) for layer in architectures.architecture(checkpoint.model).layers]
     put = lambda matrix, like: matrix.view_as(like).to(like.device)  # noqa: E731
-    its = tuple(
-        KeysValues(put(K, W.key_weight), None, put(V, W.value_weight), None)
-        for K, V, W in zip(dW[::2], dW[1::2], layers, strict=True)
-    )
+    pairs = zip(dW[::2], dW[1::2], layers, strict=True)
+    its = tuple(KeysValues(put(K, W.key_weight), None, put(V, W.value_weight), None) for K, V, W in pairs)
     return FineTuned(checkpoint, its, _LR, (), (), float("nan"), None)
 
 
@@ -206,17 +180,14 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     def mean(one: UpdateFilter, other: UpdateFilter) -> float:
         return round(intervals.by_task(agreement.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3)
 
-    foreign = mean(ICL, UpdateFilter("FT", agreement.FOREIGN, _EPOCHS))
-    trainings = {"floor": foreign, "ceiling": mean(FT, UpdateFilter("FT", "other", _EPOCHS))}
-    contexts = {
-        "floor": mean(ICL, UpdateFilter("ICL", "nonsense")),
-        "ceiling": mean(ICL, UpdateFilter("ICL", "reordered")),
-    }
+    foreign, other = (UpdateFilter("FT", lesson, _EPOCHS) for lesson in (agreement.FOREIGN, "other"))
+    nonsense, reordered = (UpdateFilter("ICL", lesson) for lesson in ("nonsense", "reordered"))
+    trainings = {"floor": mean(ICL, foreign), "ceiling": mean(FT, other)}
+    contexts = {"floor": mean(ICL, nonsense), "ceiling": mean(ICL, reordered)}
     return {second: trainings if second == "fine-tuned" else contexts for second in _SECONDS}
 
 
 def _order(name: str) -> list[int]:
     """The order of the demonstrations in the second lesson `reordered`."""
-    data, draw = tasks.load(name), (MOST, SEED)
-    (_, own), (_, again) = controls.own(data, *draw), controls.reordered(data, *draw)
+    (_, own), (_, again) = (draw(tasks.load(name), MOST, SEED) for draw in (controls.own, controls.reordered))
     return [own.index(example) for example in again]

@@ -21,7 +21,7 @@ _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18
 """The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
 
 
-class AskedText(Asking):
+class _AskedText(Asking):
     """What explorables share in which a reader writes demonstrations and a query.
 
     Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
@@ -49,7 +49,7 @@ class AskedText(Asking):
         yield {"id": message["ask"], "found": answers(checkpoint, *asked)}
 
 
-class LiveGPT(AskedText):
+class LiveGPT(_AskedText):
     """The checkpoint's next token with and without demonstrations, any of which is hidden from the query.
 
     Traits of its own: `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads
@@ -70,7 +70,7 @@ class LiveGPT(AskedText):
         return {name: its | {"hidden": [], "found": answers(book_checkpoint(), **its)} for name, its in texts.items()}
 
 
-class LiveAttention(AskedText):
+class LiveAttention(_AskedText):
     """The attention of the last token to each demonstration as arrows, beside what the checkpoint expects next.
 
     It is the mean over the heads of the upper third of the layers. The answers with every choice of hidden
@@ -101,16 +101,13 @@ class LiveAttention(AskedText):
 
 
 def _seen(found: dict[str, Any]) -> dict[str, Any]:
-    return {"with": found["with"], "alone": found["alone"], "attention": _attention(found["looks"])}
-
-
-def _attention(looks: list[list[list[int]]]) -> list[Any]:
-    """The first and the last layer of the upper third, counted from 1, and the attention to each demonstration there.
-
-    Mean over heads, in thousandths, of `looks`, the shares of each layer and head.
+    """What LiveAttention keeps of `answers`, and `attention`: first and last layer of the upper third, from 1, and the
+    attention to each demonstration there, in thousandths, mean over layers and heads.
     """
+    looks = found["looks"]
     first = layer_thirds(len(looks))["upper third"].start
-    return [first + 1, len(looks), np.mean(looks[first:], axis=(0, 1)).round(1).tolist()]
+    shares = np.mean(looks[first:], axis=(0, 1)).round(1).tolist()
+    return {"with": found["with"], "alone": found["alone"], "attention": [first + 1, len(looks), shares]}
 
 
 def _texts(name: str) -> dict[str, Any]:
@@ -138,17 +135,20 @@ def answers(
     `alone[i]` is the probability of the answer `with[0]` when demonstration i is hidden, too (None where it is);
     `looks` has the shares of attention of each layer and head, in thousandths.
     """
-    prompt, asked = pattern[0] + query + pattern[1], (pattern, demonstrations, query)
-    log_p = lambda out: _log_probabilities(checkpoint, *asked, out)  # noqa: E731
-    answer = log_p(hidden).argmax()
-    alone = [None if i in hidden else float(np.exp(log_p([*hidden, i])[answer])) for i in range(len(demonstrations))]
+    prompt, n = pattern[0] + query + pattern[1], len(demonstrations)
+    seen, owner = _seen_context(checkpoint, pattern, demonstrations, hidden)
+    answer = scoring.next_token_log_probs(checkpoint, seen, prompt).argmax()
+    alone: list[float | None] = [None] * n
+    for i in set(range(n)) - set(hidden):
+        less, _ = _seen_context(checkpoint, pattern, demonstrations, [*hidden, i])
+        alone[i] = float(np.exp(scoring.next_token_log_probs(checkpoint, less, prompt)[answer]))
     return {
         "of": [list(pattern), [list(pair) for pair in demonstrations], query, list(hidden)],
         "made": MADE,
         "without": _next(checkpoint, scoring.encode(checkpoint, ""), prompt),
-        "with": _next(checkpoint, _without(checkpoint, pattern, demonstrations, hidden), prompt),
+        "with": _next(checkpoint, seen, prompt),
         "alone": alone,
-        "looks": np.rint(1000 * _shares_of_attention(checkpoint, *asked, hidden)).astype(int).tolist(),
+        "looks": np.rint(1000 * _shares_of_attention(checkpoint, seen, owner, n, prompt)).astype(int).tolist(),
     }
 
 
@@ -165,34 +165,23 @@ def _next(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> list[list]:
     return best
 
 
-def _log_probabilities(
-    checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
-) -> np.ndarray:
-    """log p of every next token, shape (vocabulary,), when the query does not see the demonstrations `hidden`."""
-    kept = _without(checkpoint, pattern, demonstrations, hidden)
-    return scoring.next_token_log_probs(checkpoint, kept, pattern[0] + query + pattern[1])
+def _seen_context(
+    checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], hidden: Sequence[int]
+) -> tuple[Prefix, np.ndarray]:
+    """Keys and values of the demonstrations but the hidden ones, and the demonstration of each position, -1 for none.
 
-
-def _shares_of_attention(
-    checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], query: str, hidden: Sequence[int]
-) -> np.ndarray:
-    """The share of the query's last token's attention that goes to each demonstration, in every head."""
-    prefix = _without(checkpoint, pattern, demonstrations, hidden)
-    (record,) = recording.iter_records(checkpoint, prefix, [pattern[0] + query + pattern[1]])
-    weights = record.weights.numpy()
-    owner = np.array([i for i in _owners(checkpoint, pattern, demonstrations) if i not in hidden])
-    sums = [weights[..., : len(owner)][..., owner == i].sum(-1) for i in range(len(demonstrations))]
-    return np.stack(sums, axis=-1) if sums else np.zeros((*weights.shape[:2], 0))
-
-
-def _owners(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair]) -> list[int]:
-    """The demonstration of each position of the context; the first token is nobody's, which is -1."""
-    return [-1, *(i for i, line in enumerate(lines(checkpoint, pattern, demonstrations)) for _ in line)]
-
-
-def _without(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair], hidden: Sequence[int]) -> Prefix:
-    """The demonstrations' keys and values without those of the hidden ones; no position moves."""
+    No position moves.
+    """
     prefix = context(checkpoint, pattern, demonstrations)
-    kept = [t for t, i in enumerate(_owners(checkpoint, pattern, demonstrations)) if i not in hidden]
+    owner = [-1, *(i for i, line in enumerate(lines(checkpoint, pattern, demonstrations)) for _ in line)]
+    kept = [t for t, i in enumerate(owner) if i not in hidden]
     keys, values = (tuple(x[:, :, kept] for x in layers) for layers in (prefix.keys, prefix.values))
-    return replace(prefix, keys=keys, values=values)
+    return replace(prefix, keys=keys, values=values), np.array(owner)[kept]
+
+
+def _shares_of_attention(checkpoint: Checkpoint, seen: Prefix, owner: np.ndarray, n: int, prompt: str) -> np.ndarray:
+    """The share of the last token's attention that goes to each of n demonstrations, (layers, heads, n)."""
+    (record,) = recording.iter_records(checkpoint, seen, [prompt])
+    weights = record.weights.numpy()
+    sums = [weights[..., : len(owner)][..., owner == i].sum(-1) for i in range(n)]
+    return np.stack(sums, axis=-1) if sums else np.zeros((*weights.shape[:2], 0))

@@ -36,11 +36,7 @@ class _Shape:
     vocabulary: int
     epsilon: float
     theta: float
-
-    @property
-    def head_size(self) -> int:
-        """Numbers in a key."""
-        return self.width // self.heads
+    head_size: int
 
 
 def build() -> Path:
@@ -77,7 +73,7 @@ def _convert(quantised: Path, tokenizer: Path, home: Path) -> None:
         (fresh / "tokenizer.json").write_text(plain, "utf-8")
         manifest = {
             "format": FORMAT,
-            "shape": asdict(shape) | {"head_size": shape.head_size},
+            "shape": asdict(shape),
             # Of what stands before every text: see `loading.Checkpoint`.
             "first_token_id": next(each["id"] for each in words["added_tokens"] if each["content"] == "<|endoftext|>"),
             "sha256": hashlib.sha256(graph).hexdigest(),
@@ -116,14 +112,16 @@ def _onnx_bytes(quantised: Path) -> tuple[bytes, _Shape]:
     reader = gguf.GGUFReader(quantised)
     tensors = {tensor.name: tensor for tensor in reader.tensors}
     value = lambda key: reader.fields[f"llama.{key}"].contents()  # noqa: E731
+    heads, width = value("attention.head_count"), value("embedding_length")
     shape = _Shape(
         layers=value("block_count"),
-        heads=value("attention.head_count"),
+        heads=heads,
         key_heads=value("attention.head_count_kv"),
-        width=value("embedding_length"),
+        width=width,
         vocabulary=int(tensors["token_embd.weight"].shape[1]),
         epsilon=value("attention.layer_norm_rms_epsilon"),
         theta=value("rope.freq_base"),
+        head_size=width // heads,
     )
     graph = _Graph(tensors, shape)
     graph.forward()
@@ -153,8 +151,9 @@ class _Graph:
             K = self.updated(x, self.linear(x, f"{name}.attn_k.weight", n.key_heads), 2 * layer)
             V = self.updated(x, self.linear(x, f"{name}.attn_v.weight"), 2 * layer + 1)
             K, V = self.rotate(self.split(K, n.key_heads), rotation), self.split(V, n.key_heads)
-            past = self.after("past_keys", layer, K), self.after("past_values", layer, V)
-            scores, weights, output = self.attention(Q, *past)
+            past = [self.op("Gather", name, self.index(layer), axis=0) for name in ("past_keys", "past_values")]
+            all_K, all_V = (self.op("Concat", old, new, axis=1) for old, new in zip(past, (K, V), strict=True))
+            scores, weights, output = self.attention(Q, all_K, all_V)
             output = self.linear(output, f"{name}.attn_output.weight")
             hidden = self.op("Add", hidden, output)
             hidden = self.plus(self.op("Add", hidden, self.feed_forward(hidden, name)), layer)
@@ -172,7 +171,8 @@ class _Graph:
     def embedding(self) -> str:
         """The rows of the token embedding, which is the output embedding, too: one constant for both."""
         n, blocks = self.shape, self.shape.width // _BLOCK
-        scale, q = _q8_0(self.tensors["token_embd.weight"])
+        embedded = _blocks(self.tensors["token_embd.weight"], 2 + _BLOCK)  # d in float16, and q of each weight
+        scale, q = np.ascontiguousarray(embedded[..., :2]).view(np.float16)[..., 0], embedded[..., 2:].view(np.int8)
         self.constant("embedding", (q.astype(np.int16) + 128).astype(np.uint8))
         self.to_float(self.constant("embedding.half", scale), out="embedding.scale")
         self.constant("embedding.zero", np.full(scale.size, 128, np.uint8))
@@ -183,11 +183,14 @@ class _Graph:
 
     def linear(self, x: str, name: str, rotary_heads: int = 0) -> str:
         """x W^T with W in Q4_1; the rows of rotary projections are put back into transformers' order."""
-        d, m, q = _q4_1(self.tensors[name])
-        if rotary_heads:
-            order = _halves(rotary_heads, self.shape.head_size)
-            d, m, q = d[order], m[order], q[order]
-        d, m, q = _invertible(d, m, q)
+        blocks = _blocks(self.tensors[name], 2 + 2 + _BLOCK // 2)
+        if rotary_heads:  # llama.cpp interleaves the two halves of each head
+            rows = np.arange(len(blocks)).reshape(rotary_heads, self.shape.head_size // 2, 2)
+            blocks = blocks[rows.swapaxes(1, 2).reshape(-1)]
+        d, m = (np.ascontiguousarray(blocks[..., i : i + 2]).view(np.float16)[..., 0] for i in (0, 2))
+        q = np.concatenate([blocks[..., 4:] & 15, blocks[..., 4:] >> 4], axis=-1)  # weights i and i + 16 share a byte
+        flat = d == 0  # a block of equal weights m is m * (0 - (-m/m))
+        d, q = np.where(flat, np.where(m == 0, np.float16(1), m), d), np.where(flat[..., None], np.uint8(0), q)
         packed = q[..., 0::2] | q[..., 1::2] << 4  # the operator keeps neighbours in one byte
         scale = self.to_float(self.constant(f"{name}.d", d.reshape(-1)))
         zero = self.op("Neg", self.op("Div", self.to_float(self.constant(f"{name}.m", m.reshape(-1))), scale))
@@ -252,11 +255,6 @@ class _Graph:
     def split(self, x: str, heads: int) -> str:
         """(T, heads * size) -> (heads, T, size)."""
         return self.op("Transpose", self.reshape(x, (-1, heads, self.shape.head_size)), perm=[1, 0, 2])
-
-    def after(self, past: str, layer: int, new: str) -> str:
-        """The new keys or values of a layer behind those of the context, (key heads, P + T, size)."""
-        its = self.op("Gather", past, self.index(layer), axis=0)
-        return self.op("Concat", its, new, axis=1)
 
     def attention(self, Q: str, K: str, V: str) -> tuple[str, str, str]:
         """Q K^T / sqrt(size), softmax(that + bias) and its product with V; query heads share keys in groups."""
@@ -334,35 +332,7 @@ class _Graph:
         return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=9)
 
 
-# Blocks of a GGUF file, as arrays of (rows, blocks, ...)
-
-
-def _q4_1(tensor: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """d and m in float16 and q in 0 ... 15 of each weight; the file keeps weights i and i + 16 in one byte."""
-    blocks = _blocks(tensor, 2 + 2 + _BLOCK // 2)
-    d, m = (np.ascontiguousarray(blocks[..., i : i + 2]).view(np.float16)[..., 0] for i in (0, 2))
-    return d, m, np.concatenate([blocks[..., 4:] & 15, blocks[..., 4:] >> 4], axis=-1)
-
-
-def _q8_0(tensor: Any) -> tuple[np.ndarray, np.ndarray]:
-    """d in float16 and q in -128 ... 127 of each weight."""
-    blocks = _blocks(tensor, 2 + _BLOCK)
-    return np.ascontiguousarray(blocks[..., :2]).view(np.float16)[..., 0], blocks[..., 2:].view(np.int8)
-
-
 def _blocks(tensor: Any, size: int) -> np.ndarray:
+    """The bytes of a GGUF tensor's blocks, (rows, blocks, size)."""
     columns, rows = (int(n) for n in tensor.shape)
     return np.asarray(tensor.data).view(np.uint8).reshape(rows, columns // _BLOCK, size)
-
-
-def _halves(heads: int, size: int) -> np.ndarray:
-    """Where transformers' rows stand in the file: llama.cpp interleaves the two halves of each head."""
-    return np.arange(heads * size).reshape(heads, size // 2, 2).swapaxes(1, 2).reshape(-1)
-
-
-def _invertible(d: np.ndarray, m: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same weights with d other than 0 everywhere: a block of equal weights m is m * (0 - (-m/m))."""
-    flat = d == 0
-    if flat.any():
-        d, q = np.where(flat, np.where(m == 0, np.float16(1), m), d), np.where(flat[..., None], np.uint8(0), q)
-    return d, m, q

@@ -1,4 +1,4 @@
-// Run by tests/explorables/test_gpt_in_javascript.py, which writes what PyTorch computes with the same float16 weights.
+// Run by tests/explorables/test_in_context_regression.py, which writes what PyTorch computes with the same float16 weights.
 import assert from "node:assert/strict";
 import test from "node:test";
 import { gptPredictions, parseWeights } from "#explorables/gpt.js";

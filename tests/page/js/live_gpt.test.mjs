@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import test from "node:test";
 import view, { gatesOf, largest, sharesOf } from "#page/live_gpt.js";
 import { fromLink, mostNeeded } from "#page/live_workshop.js";
-import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, opened, sharesOf as sumsOf, softmax, topOf, written } from "#page/live_gpt_core.js";
+import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, opened, sharesOf as sumsOf, softmax, topOf, written } from "#page/live_model.js";
 import { close } from "../../explorables/js/support.mjs";
 
 test("writes a demonstration as the book's tasks do", () => {

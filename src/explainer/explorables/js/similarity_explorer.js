@@ -1,27 +1,11 @@
-// Stored similarities in each layer, beside their floors; explorer.py packs the numbers.
+// Stored similarities in each layer, beside their floors; similarity_explorer.py gives them in thousandths.
 
 import { dot, mean, sum } from "./algebra.js";
 import { SMALL, colour, group, line, panel, path, plane, rect, tag, through, words } from "./drawing.js";
 import { explorable } from "./frame.js";
 import { fixed } from "./numbers.js";
 
-const ALPHABET = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)).filter((c) => !'"\\<'.includes(c));
-const DIGIT = new Map(ALPHABET.map((c, i) => [c, i])), BASE = ALPHABET.length, LEVELS = 2001;
-
-function codes(text, width) {
-  const found = [];
-  for (let i = 0; i < text.length; i += width) {
-    let code = 0;
-    for (let j = i; j < i + width; j++) code = code * BASE + DIGIT.get(text[j]);
-    found.push(code === BASE ** width - 1 ? NaN : code);
-  }
-  return found;
-}
-
-const number = (code) => Math.round(code - 1000) / 1000;
-const halfWidth = (code) => (code > 300 ? 0.3 + (code - 300) / 40 : code / 1000);
-const unpack = (text) => codes(text, 2).map(number);
-const unpackWithWidth = (text) => codes(text, 3).map((code) => [number(code % LEVELS), halfWidth(Math.floor(code / LEVELS))]);
+const numbers = (thousandths) => thousandths.map((x) => (x === null ? NaN : x / 1000));
 
 const KEYS = ["sim_aou", "sim_aou_raw", "sim_aou_tangent", "sim_aou_residual", "sim_am", "update_cosine", "sim_am_delta", "kendall_tau_b"];
 const MEASURES = {
@@ -52,22 +36,22 @@ export function reasonAgainst({ data, task }, control) {
 export function curve(state, control, seed = -1) {
   if (!control || reasonAgainst(state, control)) return null;
   const { of: [n, , , seeds], curves, singles = [] } = state.data.tasks[state.task][control], L = state.data.layers;
-  const m = KEYS.indexOf(keyOf(state)), part = (text, size) => text.slice(size * m, size * (m + 1)), single = singles[seeds.indexOf(seed)];
+  const m = KEYS.indexOf(keyOf(state)), single = singles[seeds.indexOf(seed)];
   if (!single) {
-    const all = unpackWithWidth(part(curves, 3 * (L + 1)));
+    const [values, halves] = curves[m].map(numbers), all = values.map((v, i) => [v, halves[i]]);
     return { n, seeds, layers: all.slice(0, L), mean: all[L] };
   }
-  const values = unpack(part(single, 2 * L));
+  const values = numbers(single[m]);
   return { n, seeds: [seed], layers: values.map((v) => [v, 0]), mean: [mean(values.filter((v) => !isNaN(v))), NaN] };
 }
 
 // Floors: lines [name, dash, values per layer]; the largest size of a layer's mean for random directions
 export function floors(state, control) {
-  const found = state.data.tasks[state.task]?.[control], L = state.data.layers, key = keyOf(state), m = KEYS.indexOf(key), lines = [];
-  if (key === "sim_aou" && found?.noise) lines.push(["noise value", "2 3", unpack(found.noise)]);
-  if (m < 6 && found?.floors) lines.push([key === "sim_am" ? "before fine-tuning" : "another query's change", "7 2 2 2", unpack(found.floors.slice(2 * L * m, 2 * L * (m + 1)))]);
+  const found = state.data.tasks[state.task]?.[control], key = keyOf(state), m = KEYS.indexOf(key), lines = [];
+  if (key === "sim_aou" && found?.noise) lines.push(["noise value", "2 3", numbers(found.noise)]);
+  if (m < 6 && found?.floors) lines.push([key === "sim_am" ? "before fine-tuning" : "another query's change", "7 2 2 2", numbers(found.floors[m])]);
   const zero = !["sim_aou", "sim_am"].includes(key) && found?.isotropic;
-  return { lines: lines.filter(([, , values]) => !isNaN(mean(values))), isotropic: zero ? unpack(found.isotropic)[m] : NaN };
+  return { lines: lines.filter(([, , values]) => !isNaN(mean(values))), isotropic: zero ? numbers(found.isotropic)[m] : NaN };
 }
 
 // Spearman's rank correlation of layer and value: ranks, less their mean

@@ -3,7 +3,7 @@
 
 import { SMALL, WIDTH, badge, colour, group, panel, path, words } from "#explorables/drawing.js";
 import { explorable } from "#explorables/frame.js";
-import { percent } from "./live_model.js";
+import { percent } from "./model_row.js";
 import { clip, isolated } from "./live_parts.js";
 import { answered, earlier, expected, question, workshop } from "./live_workshop.js";
 

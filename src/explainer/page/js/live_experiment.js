@@ -3,7 +3,7 @@
 
 import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "#explorables/drawing.js";
 import { explorable, slider } from "#explorables/frame.js";
-import { asking, percent } from "./live_model.js";
+import { percent, questionRow } from "./model_row.js";
 import { clip, isolated, named, spoken, titled, wilson } from "./live_parts.js";
 
 const SECONDS = {
@@ -91,7 +91,7 @@ function messageOf({ task, second, scale, query, lessons, study }) {
   };
 }
 
-const asks = asking({ kind: "experiment", steps: "3 lessons are asked", question, storedFor, messageOf, queryOf: ({ study, task, second }) => study[task].found[second].query });
+const asks = questionRow({ kind: "experiment", steps: "3 lessons are asked", question, storedFor, messageOf, queryOf: ({ study, task, second }) => study[task].found[second].query });
 
 function laboratory(root, ...given) {
   const update = asks(root, ...given), scale = root.querySelector("input[type=range]");

@@ -1,9 +1,9 @@
 // The book's checkpoint in the page: its next word with and without demonstrations, each of which can be hidden. The
-// model runs in a Web Worker, live_gpt_worker.js, when the reader asks for it; until then answers are stored ones.
+// model runs in a Web Worker, live_model_worker.js, when the reader asks for it; until then answers are stored ones.
 
 import { SMALL, WIDTH, badge, colour, group, panel, path, rect, words } from "#explorables/drawing.js";
 import { explorable } from "#explorables/frame.js";
-import { percent } from "./live_model.js";
+import { percent } from "./model_row.js";
 import { clip, isolated, named, titled } from "./live_parts.js";
 import { answered, earlier, expected, share, workshop } from "./live_workshop.js";
 

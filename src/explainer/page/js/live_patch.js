@@ -3,7 +3,7 @@
 
 import { SMALL, WIDTH, bar, colour, group, line, panel, words } from "#explorables/drawing.js";
 import { explorable } from "#explorables/frame.js";
-import { asking, percent } from "./live_model.js";
+import { percent, questionRow } from "./model_row.js";
 import { clip, isolated, named, spoken, titled, wilson } from "./live_parts.js";
 
 const ROLES = ["value", "query", "key"], END = { "text-anchor": "end" };
@@ -79,5 +79,5 @@ export default explorable({
     ["donors", "patches of", Object.keys(study[task].found).map((n) => [+n, n === "1" ? "1 query" : `${n} queries, mean`])]],
   panels, describe,
   answers: ({ found }) => [["these answers were", found.made]],
-  extend: asking({ kind: "patch", steps: "2 runs are done", question, storedFor, messageOf, queryOf: ({ study, task, donors }) => study[task].found[donors].query }),
+  extend: questionRow({ kind: "patch", steps: "2 runs are done", question, storedFor, messageOf, queryOf: ({ study, task, donors }) => study[task].found[donors].query }),
 });

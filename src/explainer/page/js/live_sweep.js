@@ -3,7 +3,7 @@
 
 import { DIAMOND, SMALL, SQUARE, WIDTH, colour, group, line, marker, panel, path, plane, through, words } from "#explorables/drawing.js";
 import { element, explorable } from "#explorables/frame.js";
-import { modelRow } from "./live_model.js";
+import { modelRow } from "./model_row.js";
 import { wilson } from "./live_parts.js";
 
 const KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];

@@ -3,7 +3,7 @@
 
 import { SMALL, WIDTH, bar, colour, group, line, panel, path, through, words } from "#explorables/drawing.js";
 import { element, explorable, slider } from "#explorables/frame.js";
-import { asking, percent } from "./live_model.js";
+import { percent, questionRow } from "./model_row.js";
 import { clip, isolated, named, spoken, titled } from "./live_parts.js";
 
 const PATTERN = ["", " ->"], FEWEST = 2, MOST = 16, LONGEST = 2000;
@@ -80,13 +80,13 @@ function messageOf({ lesson, query }) {
   return { message: { pattern: PATTERN, demonstrations, query: query.trim() }, belongs: {} };
 }
 
-const extendAsking = asking({ kind: "vector", steps: "2 vectors are made", question: ({ task, lesson, query }) => JSON.stringify([task, asked(lesson, query)]), storedFor, messageOf,
+const extendRow = questionRow({ kind: "vector", steps: "2 vectors are made", question: ({ task, lesson, query }) => JSON.stringify([task, asked(lesson, query)]), storedFor, messageOf,
   queryOf: ({ study, task }) => study[task].query });
 
 // A field for the reader's own demonstrations; a task that is chosen brings its own
 function extend(root, start, read, change, widget) {
   let { task } = start;
-  const update = extendAsking(root, start, read, change, widget);
+  const update = extendRow(root, start, read, change, widget);
   const field = element("textarea", { rows: 8, maxLength: LONGEST, spellcheck: false, dir: "auto", attributes: { "aria-label": "your demonstrations, a line for each" },
     style: "width:100%;box-sizing:border-box;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:.2rem .4rem",
     oninput: () => change({ lesson: field.value }) });

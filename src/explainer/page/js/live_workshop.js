@@ -3,7 +3,7 @@
 
 import { SMALL, WIDTH, bar, colour, group, line, panel, words } from "#explorables/drawing.js";
 import { element } from "#explorables/frame.js";
-import { modelRow, percent } from "./live_model.js";
+import { modelRow, percent } from "./model_row.js";
 import { clip, hasParts, isolated, named, spoken } from "./live_parts.js";
 
 const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked

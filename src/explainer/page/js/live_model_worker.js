@@ -6,7 +6,7 @@
 // { vector, pattern, demonstrations, query }.
 
 import { Tokenizer } from "./tokenizers.min.mjs";
-import { ALONE, FORGETFUL, Refused, fetchShards, modelOn, opened, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_gpt_core.js";
+import { ALONE, FORGETFUL, Refused, fetchShards, modelOn, opened, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_model.js";
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
 const AS_STORED = 0.01, QUICK = 600; // nats; ms of a query, which WebAssembly needs on two slow cores

@@ -1,26 +1,23 @@
 """The in-context regression playground: every line is the package's, and the page can be used in every way."""
 
+import base64
 import json
-import re
 
 import numpy as np
 import pytest
+import tiny_models
 import torch
-from javascript import OVERFLOWS, close, computed, show
-from test_gpt_in_javascript import rounded
+from conftest import ROOT
+from javascript import OVERFLOWS, close, computed, run_tests, show
 
-from bookbuilder.explorables import still
-from explainer.errors import CheckpointError
-from explainer.explorables import in_context_regression as pg
-from explainer.explorables.in_context_regression import InContextRegression
+from explainer.explorables import InContextRegression
+from explainer.explorables import computed as pg
 from explainer.models import in_context_gpt as gpt
 from explainer.theory import regression as rp
 from explainer.theory.linear_transformer import prediction
 
-MAX_BYTES_OF_DATA = 80_000
 PENALTY, RATE, N = 0.09, 0.1, 12
 GRID = np.arange(-30, 31) / 7.5
-USUAL = slice(15, 46)  # z = -2 ... 2
 
 RANDOM = np.random.default_rng(0)
 STATES = {
@@ -48,7 +45,7 @@ def javascript() -> dict:
     """What the module computes for every state."""
     states = [InContextRegression(**state).state() for state in STATES.values()]
     without = [{name: value for name, value in state.items() if name != "gpt"} for state in states]
-    answer = computed("playground", without, "{ lines: m.predictions(s) }", gpt=states[0]["gpt"])
+    answer = computed("in_context_regression", without, "{ lines: m.predictions(s) }", gpt=states[0]["gpt"])
     return dict(zip(STATES, answer.results, strict=True))
 
 
@@ -73,10 +70,6 @@ def prompts(state: dict) -> rp.Prompts:
 def preconditioner() -> torch.Tensor:
     """`linear_preconditioner` in float64."""
     return torch.tensor([1 / (1 + 3.09 / N), 1 / (1 + 1.09 / N)], dtype=torch.float64).diag()
-
-
-def distance(values, best) -> float:
-    return float(np.sqrt(np.mean((np.array(values) - best)[USUAL] ** 2)))
 
 
 # The numbers
@@ -109,60 +102,67 @@ def test_rate_is_stable_in_the_whole_plane():
     assert 2 / RATE > pg._WIDEST**2 + 1
 
 
-# What the states show
+# The small GPT in JavaScript
+
+SMALL = gpt.InContextGPTSetting(dimension=5, n_examples=6, layers=2, width=12, heads=3, inner=20)
 
 
-def test_default_state_shows_the_answer(javascript):
-    own = javascript["default"]
-    lines, told = own["lines"], own["words"]
-    off = {name: distance(lines[name][:-1], lines["ridge"][:-1]) for name in ("gpt", "linear")}
-    assert off["gpt"] == pytest.approx(0.05, abs=0.005) and off["linear"] == pytest.approx(0.38, abs=0.005)
-    assert "Ridge, the Bayes optimum: slope 1.05" in told
-    assert f"nearest first: small GPT {off['gpt']:.2f} (slope 1.05" in told
-    assert f"linear transformer {off['linear']:.2f} (too flat, slope 0.82" in told
-    for name in ("ridge", "gpt", "linear"):
-        assert f"{lines[name][-1]:.2f}".replace("-", "\u2212") in told
-    assert "lie beyond" not in told and "scatter" not in told
+def rounded(model: gpt.InContextGPT) -> gpt.InContextGPT:
+    """The model with the weights that the page has."""
+    model.load_state_dict({name: weights.half().float() for name, weights in model.state_dict().items()})
+    return model.eval()
 
 
-def test_default_points_are_typical_of_the_training(model):
-    drawn = model.setting.prompts(400, torch.Generator().manual_seed(1)).shortened(len(pg._POINTS))
-    z = torch.linspace(-2, 2, 9, dtype=torch.float64)
-    inside = [torch.stack([X[:, 0], y], 1) for X, y in zip(drawn.X, drawn.y, strict=True)]
-    inside = [points for points in inside if points[:, 0].abs().max() < 2 and points[:, 1].abs().max() <= 3]
-
-    def distances(points) -> list[float]:
-        these = prompts_of(points.tolist(), z)
-        others = gpt.query_prediction(model, these).double(), prediction(preconditioner(), these)
-        return [(other - rp.ridge(these, PENALTY)).square().mean().sqrt().item() for other in others]
-
-    medians = np.median([distances(points) for points in inside], axis=0)
-    assert len(inside) > 100
-    np.testing.assert_allclose(np.log(distances(torch.tensor(pg._POINTS)) / medians), 0, atol=0.25)
-
-
-def test_line_of_the_shifts_is_that_of_ridge(javascript):
-    fitted = np.array(javascript["default"]["lines"]["ridge"])[:-1]
-    assert np.polyfit(GRID, fitted, 1) == pytest.approx(pg._LINE, abs=0.03)
-
-
-def test_linear_transformer_fails_at_inputs_and_not_at_targets(javascript):
-    default, inputs, targets = (javascript[name] for name in ("default", "inputs \u00d7 2", "targets \u00d7 3"))
-    np.testing.assert_allclose(targets["lines"]["linear"], 3 * np.array(default["lines"]["linear"]), rtol=1e-12)
-    slopes = [np.ptp(own["lines"]["linear"][:-1]) / 8 for own in (default, inputs)]
-    assert slopes[1] / slopes[0] == pytest.approx(4, abs=0.5)
-    assert "linear transformer 2.31 (too steep" in inputs["words"]
-
-
-def test_gpt_fails_at_targets_more_than_at_inputs(javascript):
-    off = {
-        name: distance(javascript[name]["lines"]["gpt"][:-1], javascript[name]["lines"]["ridge"][:-1])
-        for name in ("default", "inputs \u00d7 2", "targets \u00d7 3")
+def parity_case(model: gpt.InContextGPT, n_examples: int, generator: torch.Generator, n_queries: int = 4) -> dict:
+    """Predictions for several queries after the same examples, one prompt for each in PyTorch."""
+    setting = model.setting
+    prompts = setting.prompts(n_queries, generator)
+    examples = (prompts.inputs[:1, :n_examples], prompts.targets[:1, :n_examples])
+    inputs, targets = (
+        torch.cat([part.expand(n_queries, *part.shape[1:]), whole[:, -1:]], 1)
+        for part, whole in zip(examples, (prompts.inputs, prompts.targets), strict=True)
+    )
+    predicted = gpt.query_prediction(model, rp.Prompts(inputs, targets, prompts.tasks))
+    pairs = zip(examples[0][0].tolist(), examples[1][0].tolist(), strict=True)
+    return {
+        "examples": [list(pair) for pair in pairs],
+        "queries": prompts.x_q.tolist(),
+        "predictions": predicted.tolist(),
     }
-    assert off["targets \u00d7 3"] > 2 * 3 * off["default"], "a linear learner would have three times the distance"
-    assert off["inputs \u00d7 2"] < 3 * off["default"]
-    line = javascript["targets \u00d7 3"]["lines"]
-    assert line["ridge"][-2] > 13 and line["gpt"][-2] < 8, "it does not predict what it never saw"
+
+
+def every_half() -> dict:
+    """All finite float16 numbers but -0, which JSON's readers disagree about."""
+    bits = np.arange(2**16, dtype=np.uint16)
+    halves = bits.view(np.float16)
+    halves = halves[np.isfinite(halves) & (bits != 1 << 15)]
+    return {"data": base64.b64encode(halves.astype("<f2").tobytes()).decode(), "values": halves.tolist()}
+
+
+def parity(model: gpt.InContextGPT) -> dict:
+    generator = torch.Generator().manual_seed(3)
+    cases = [parity_case(model, n, generator) for n in range(model.setting.n_examples + 1) for _ in range(3)]
+    return {"page": gpt.page_weights(model), "cases": cases}
+
+
+def test_javascript_agrees_with_pytorch(tmp_path):
+    models = {
+        "random": parity(rounded(tiny_models.with_large_weights(gpt.InContextGPT(SMALL)))),
+        "gpt_line": parity(rounded(gpt.stored("gpt_line").model)),
+    }
+    (tmp_path / "gpt.json").write_text(json.dumps({"models": models, "halves": every_half()}), "utf-8")
+    assert run_tests(ROOT / "tests" / "explorables" / "js" / "gpt.parity.mjs", tmp_path) == 4
+
+
+def test_rounding_to_float16_hardly_changes_a_prediction():
+    """The page's model is the measured one, to a tenth of a per cent of a standard deviation of the targets."""
+    exact, page = gpt.stored("gpt_line").model, rounded(gpt.stored("gpt_line").model)
+    prompts = exact.setting.prompts(500, torch.Generator().manual_seed(0))
+    change = gpt._predictions(page, prompts) - gpt._predictions(exact, prompts)
+    assert change.square().mean().sqrt() < 1e-3 * prompts.targets.std()
+
+
+# What the states show
 
 
 def test_query_that_the_points_say_nothing_about(javascript):
@@ -181,44 +181,10 @@ def test_query_that_the_points_say_nothing_about(javascript):
     assert not any("nothing about it" in javascript[name]["words"] for name in ("equal z", "a curve", "two alike"))
 
 
-def test_description_says_what_is_unusual(javascript):
-    for name, count in (("inputs \u00d7 2", 3), ("targets \u00d7 3", 3)):
-        assert f"{count} of 8 points lie beyond" in javascript[name]["words"]
-    assert "The points scatter by 0.80" in javascript["noise \u00d7 4"]["words"]
-    assert "Distance" not in javascript["no lines"]["words"]
-    order = re.findall(r"[:;] ([a-z ]+?|small GPT) (\d+\.\d\d) \(", javascript["two points"]["words"])
-    assert len(order) == 4 and [float(off) for _, off in order] == sorted(float(off) for _, off in order)
-
-
-def test_unusual_is_rare_in_training():
-    drawn = gpt.InContextGPTSetting("line", 2, N).prompts(20_000, torch.Generator().manual_seed(0))
-    assert (drawn.X[..., 0].abs() > 2).float().mean().item() == pytest.approx(0.05, abs=0.005)
-    assert (drawn.y.abs() > 4).float().mean().item() == pytest.approx(0.01, abs=0.005)
-
-
 # Pictures and sizes
 
 
-def test_the_model_that_travels_is_small():
-    assert len(json.dumps(InContextRegression().state())) <= MAX_BYTES_OF_DATA
-
-
 # The traits
-
-
-def test_points_take_tensors_and_another_model():
-    small = gpt.InContextGPT(
-        gpt.InContextGPTSetting("line", dimension=2, n_examples=12, layers=1, width=4, heads=1, inner=4)
-    )
-    widget = InContextRegression(points=torch.eye(2), gpt=gpt.page_weights(small))
-    assert widget.points == [[1, 0], [0, 1]]
-    assert "small GPT" in still(widget.get_state())
-
-
-def test_missing_model_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
-    with pytest.raises(CheckpointError, match=r"gpt_line\.json cannot be read.*fetch it again, or train"):
-        InContextRegression()
 
 
 # In a browser
