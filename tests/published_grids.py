@@ -1,10 +1,11 @@
 """All experiments of the book, the grids whose results are published, and the rows of their settings."""
 
+import tomllib
 from dataclasses import fields
 
 import pandas as pd
 
-from explainer.data.files import published_directory
+from explainer.data.files import PUBLISHED, published_directory
 from explainer.results.published import results
 from explainer_lab.agreement import Agreement
 from explainer_lab.blocking import Blocking
@@ -31,6 +32,9 @@ def grids(experiment: type[Experiment]) -> dict[str, list]:
     """The published grids of an experiment and their settings, from the file beside its tables."""
     return experiment.read_grids(published_directory() / experiment.name / "grids.toml")
 
+
+INTERVENTIONS = tomllib.loads((PUBLISHED / "interventions.toml").read_text("utf-8"))
+"""What is asked of a model in the tables of each experiment, by the name of its folder."""
 
 GRIDS = {name: (kind, settings) for kind in EXPERIMENTS for name, settings in grids(kind).items()}
 

@@ -6,7 +6,7 @@ A *change* is what a lesson, some demonstrations, does to the zero-shot model: a
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, groupby
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,9 +25,9 @@ from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import metrics
-from explainer_lab import on_checkpoint
+from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import context
+from explainer_lab.lessons import Lesson, context
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 _WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
@@ -45,9 +45,6 @@ _BY_LAYER = ("sim_aou", "sim_aou_tangent_uncentred", "sim_aou_residual")
 
 
 # Lessons.
-
-
-_Lesson = tuple[Task, list[Example]]  # demonstrations, and the task in whose template they are written
 
 
 def _half(data: TaskData, k: int, seed: int, *, second: bool) -> tuple[Task, list[Example]]:
@@ -141,7 +138,7 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
         return tuple(name for name in self.kin if name != self.task)
 
 
-def lessons(setting: AgreementSetting, load: Callable[[str], TaskData]) -> dict[str, _Lesson]:
+def lessons_of(setting: AgreementSetting, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
     """The lessons of a setting by name; a foreign task gives its own demonstrations under its name."""
     drawn = load(setting.task), setting.k, setting.seed
     of_the_task = {name: OF_A_TASK[name](*drawn) for name in _LESSONS[setting.lessons]}
@@ -193,7 +190,7 @@ def _every_change(
     checkpoint: Checkpoint,
     setting: AgreementSetting,
     queries: _Queries,
-    given: Mapping[str, _Lesson],
+    given: Mapping[str, Lesson],
     trained: Mapping[tuple[str, float], Mapping[int, FineTuned]],
 ) -> Iterator[_Change]:
     """Every context and every training of a setting, one after the other; trainings that diverged are left out."""
@@ -340,7 +337,7 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
         scoring.require_distinct(checkpoint, data.task)
         queries = _Queries(data.task, comparison.draw_queries(data, setting.comparison))
-        given = lessons(setting, self._load_data)
+        given = lessons_of(setting, self._load_data)
         trained = self._train(checkpoint, setting, given, progress)
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
         stream = _every_change(checkpoint, setting, queries, given, trained)
@@ -355,54 +352,29 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         one_label = on_checkpoint.one_label_accuracy(data, queries.examples, right, setting.split)
         settings = {"zsl_accuracy": right, "one_label_accuracy": one_label, **_main(tables, setting)}
         settings["note"] = _note(trained)
-        return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task))
+        arrays = {"ZSL": zsl.outputs} | {change.name: change.observed.outputs for change in found}
+        return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task), arrays=arrays)
 
     def _train(
-        self, checkpoint: Checkpoint, setting: AgreementSetting, given: Mapping[str, _Lesson], progress: bool
+        self, checkpoint: Checkpoint, setting: AgreementSetting, given: Mapping[str, Lesson], progress: bool
     ) -> dict[tuple[str, float], dict[int, FineTuned]]:
         """Every training of a setting by lesson and rate, and after each number of epochs that is compared.
 
         Those that settings share are trained in one batch and the others in another: the last digits depend on the
         setting alone, and not on what was computed before it.
         """
+        train = partial(lessons.trained, checkpoint, setting, answers_only=setting.loss == "answers", progress=progress)
         if self._shared != self.shares(setting):
             of_tasks = {name: controls.own(self._load_data(name), setting.k, setting.seed) for name in setting.kin}
             self._shared, self._trainings = self.shares(setting), {}
-            self._trainings = _train_together(
-                checkpoint, setting, of_tasks, [(name, setting.lr) for name in of_tasks], progress
-            )
+            own = {(name, setting.lr): (lesson, setting.lr) for name, lesson in of_tasks.items()}
+            self._trainings = train(own)
         source = {"own": setting.task} | {name: name for name in setting.foreign}
         shared = {(name, setting.lr): self._trainings[source[name], setting.lr] for name in given if name in source}
-        others = [(name, setting.lr) for name in given if name not in source]
-        slow = [("own", _SLOW * setting.lr)] if setting.lessons == "all" else []
-        return shared | _train_together(checkpoint, setting, given, others + slow, progress)
-
-
-def _train_together(
-    checkpoint: Checkpoint,
-    setting: AgreementSetting,
-    given: Mapping[str, _Lesson],
-    wanted: Sequence[tuple[str, float]],
-    progress: bool,
-) -> dict[tuple[str, float], dict[int, FineTuned]]:
-    """Train on lessons at rates, those of one length side by side."""
-    trained = {}
-
-    def length(key: tuple[str, float]) -> int:
-        return len(given[key[0]][1])
-
-    for k, group in groupby(sorted(wanted, key=length), length):
-        keys = list(group)
-        runs = [_run(checkpoint, setting, given[name], lr) for name, lr in keys]
-        states = finetuning.fine_tune_runs(checkpoint, runs, [k * n for n in setting.stages], progress=progress)
-        of_epochs = ({n: each[k * n] for n in setting.stages} for each in states)
-        trained |= dict(zip(keys, of_epochs, strict=True))
-    return {key: trained[key] for key in wanted}
-
-
-def _run(checkpoint: Checkpoint, setting: AgreementSetting, lesson: _Lesson, lr: float) -> finetuning.Run:
-    answers = finetuning.answer_lengths(checkpoint, *lesson) if setting.loss == "answers" else None
-    return finetuning.Run(setting.sequences(checkpoint, *lesson), lr, answers)
+        others = {(name, setting.lr): (given[name], setting.lr) for name in given if name not in source}
+        if setting.lessons == "all":
+            others["own", _SLOW * setting.lr] = given["own"], _SLOW * setting.lr
+        return shared | train(others)
 
 
 def _directions(zsl: Observed, found: Sequence[_Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:

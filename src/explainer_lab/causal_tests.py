@@ -33,27 +33,6 @@ MODELS: Mapping[str, controls.Model] = {
 }
 """The model that is studied: the checkpoint, or one of the untrained models of `controls`."""
 
-INTERVENTIONS: Mapping[str, str] = {
-    "zsl": "no context",
-    "icl": "with the context",
-    "ft": "no context, fine-tuned keys and values",
-    "patch_own": "no context, the MLPs changed by the query's own patch",
-    "patch_other": "no context, the MLPs changed by the patch of another query",
-    "patch_mean": "no context, the MLPs changed by the mean patch of all other queries",
-    "patch_foreign": "no context, the MLPs changed by the patch of another query and of another task's context",
-    "patch_foreign_mean": "no context, the MLPs changed by the mean of such patches",
-    "task_vector": "ZSL, plus the mean in-context change of the residual stream after one block",
-    "task_vector_foreign": "ZSL, plus that of another task",
-    "task_vector_random": "ZSL, plus a random vector as large as the task vector",
-    "step_own": "ZSL, plus the best-matched step on the demonstrations",
-    "step_other": "ZSL, plus the best-matched step on other demonstrations of the task",
-    "step_foreign": "ZSL, plus the best-matched step on demonstrations of another task",
-    "step_random": "ZSL, plus the best-matched step in random directions of the weights",
-    "step_equal": "ZSL, plus the best-matched step on the demonstrations at one rate for all",
-    "step_mean": "ZSL, plus the mean in-context change of the other half of the queries, which is no step",
-}
-"""What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class CausalTestsSetting(on_checkpoint.FineTuningSetting):
@@ -291,7 +270,7 @@ def _mean_of_other_half(change: Float[Tensor, "n layers d"]) -> Tensor:
 
 
 def _tables(shared: _Shared) -> Tables:
-    asked, outcomes = shared.asked, {name: shared.outcomes[name] for name in INTERVENTIONS if name in shared.outcomes}
+    asked, outcomes = shared.asked, shared.outcomes
     n = len(asked.queries)
     means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
     summary = {

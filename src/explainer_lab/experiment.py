@@ -18,7 +18,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-import numpy as np
 from tqdm import tqdm
 
 import explainer
@@ -46,12 +45,12 @@ Engine = Callable[[Callable, Sequence], Iterator]
 
 @dataclass(frozen=True)
 class Computed:
-    """What a setting gives: its tables, where they come from, what may differ between two runs, and arrays to keep."""
+    """What a setting gives: its tables, where they come from, what may differ between two runs, and tensors to keep."""
 
     tables: Tables
     provenance: Mapping[str, Any]
     run: Mapping[str, Any] = field(default_factory=dict)
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    arrays: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Experiment(ABC, Generic[AnySetting]):
@@ -256,7 +255,8 @@ class _Work:
             }
             provenance = {**_software(self.experiment.packages), **computed.provenance}
             # Rounded here, because plain numbers travel between processes of any kind.
-            yield setting, identity, Computed(rounded(computed.tables), provenance, rounded(run), computed.arrays)
+            arrays = {name: tensor.half().cpu().numpy() for name, tensor in computed.arrays.items()}
+            yield setting, identity, Computed(rounded(computed.tables), provenance, rounded(run), arrays)
 
 
 def _software(packages: Iterable[str]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """What lessons do to the answers: queries after a context and without it, and with a part of the change put in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -11,13 +11,53 @@ from torch import Generator, Tensor
 
 from explainer.compare.comparison import query_id
 from explainer.data.tasks import Example, Task
-from explainer.models import interventions, scoring
+from explainer.models import finetuning, interventions, scoring
+from explainer.models.finetuning import FineTuned
 from explainer.models.interventions import Pass, States
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import projections
+from explainer_lab.on_checkpoint import FineTuningSetting
 
 N_RANDOM = 5  # random directions beside a change; what is stored of them is the mean
+
+
+Lesson = tuple[Task, list[Example]]
+"""Demonstrations, and the task in whose template they are written."""
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+def context(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Prefix:
+    """The prefix of a task's demonstrations."""
+    return scoring.encode(checkpoint, scoring.context_ids(checkpoint, task, examples)[0])
+
+
+def trained(
+    checkpoint: Checkpoint,
+    setting: FineTuningSetting,
+    lessons: Mapping[Name, tuple[Lesson, float]],
+    *,
+    stages: Sequence[int] | None = None,
+    answers_only: bool = False,
+    progress: bool = False,
+) -> dict[Name, dict[int, FineTuned]]:
+    """Train on lessons at their rates, those of one length side by side.
+
+    Returns the states after each number of epochs in `stages`, those of the setting if none are given. The loss is that
+    of the whole text, or of the answers only.
+    """
+    found, stages = {}, stages or setting.stages
+    for k in sorted({len(examples) for (_, examples), _ in lessons.values()}):
+        names, runs = [], []
+        for name, (lesson, lr) in lessons.items():
+            if len(lesson[1]) == k:
+                answers = finetuning.answer_lengths(checkpoint, *lesson) if answers_only else None
+                names.append(name)
+                runs.append(finetuning.Run(setting.sequences(checkpoint, *lesson), lr, answers))
+        after = finetuning.fine_tune_runs(checkpoint, runs, [k * n for n in stages], progress=progress)
+        found |= {name: {n: its[k * n] for n in stages} for name, its in zip(names, after, strict=True)}
+    return {name: found[name] for name in lessons}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +141,6 @@ def leave_one_out_mean(change: Float[Tensor, "n layers d"]) -> Float[Tensor, "n 
 def best_layer(found: Mapping[str, Sequence[float]]) -> int:
     """The layer with most right answers, of several the one with the more probable ones."""
     return max(range(len(found["correct"])), key=lambda layer: (found["correct"][layer], found["log_prob"][layer]))
-
-
-def context(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> Prefix:
-    """The prefix of a task's demonstrations."""
-    return scoring.encode(checkpoint, scoring.context_ids(checkpoint, task, examples)[0])
 
 
 def logits_with_outputs(last: Pass, *attention: Float[Tensor, "n layers d"]) -> Float[Tensor, "times*n vocab"]:

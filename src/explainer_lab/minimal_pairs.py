@@ -19,7 +19,7 @@ from explainer.compare.comparison import require
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import TaskError
-from explainer.models import finetuning, interventions, scoring
+from explainer.models import interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.results.thirds import layer_thirds
@@ -30,18 +30,6 @@ from explainer_lab.lessons import logits_with_outputs, matched_random
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 SETS = (0, 1)  # two disjoint sets of words
-INTERVENTIONS: Mapping[str, str] = {
-    "context": "the pass with the other lesson as context, as it is",
-    "context_whole": "it, plus the whole change to the context of this lesson",
-    "context_along_ft": "it, plus the component of that change along the contrast of the trainings",
-    "context_along_other_ft": "it, plus the component along the contrast of the trainings on the other words",
-    "context_along_near": "it, plus the component along a random direction with the cosine that the first contrast has",
-    "ft": "the model that was trained on the other lesson, as it is",
-    "ft_whole": "it, plus the whole change to the training on this lesson",
-    "ft_along_icl": "it, plus the component of that change along the contrast of the contexts",
-    "ft_along_near": "it, plus the component along a random direction with the cosine that this contrast has",
-}
-"""What is asked for the answers of each lesson; changes are those of the attention outputs of all layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +212,8 @@ def run_minimal_pairs(
     Raises TaskError, CheckpointError or ExperimentError.
     """
     pair = _Pair(setting, checkpoint, data, draw_words(checkpoint, data, setting))
-    trained = _train(pair, progress)
+    lessons_of = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), setting.lr) for one in LESSONS}
+    trained = lessons.trained(checkpoint, setting, lessons_of, progress=progress)
     outputs, changes = _every_change(pair, trained)
     layers = similarities(outputs, setting.k, setting.epochs)
     tables = {
@@ -237,15 +226,6 @@ def run_minimal_pairs(
     if any(state.diverged_at is not None for state in states.values()):
         return tables
     return tables | {"interventions": as_columns(list(_interventions(pair, states)))}
-
-
-def _train(pair: _Pair, progress: bool) -> dict[Lesson, dict[int, FineTuned]]:
-    setting, k = pair.setting, pair.setting.k
-    tasks = [pair.data[pair.name(lesson.task)].task for lesson in LESSONS]
-    lessons = zip(tasks, map(pair.examples, LESSONS), strict=True)
-    runs = [finetuning.Run(setting.sequences(pair.checkpoint, *lesson), setting.lr) for lesson in lessons]
-    after = finetuning.fine_tune_runs(pair.checkpoint, runs, [k * n for n in setting.stages], progress=progress)
-    return {lesson: {n: states[k * n] for n in setting.stages} for lesson, states in zip(LESSONS, after, strict=True)}
 
 
 def _every_change(
@@ -288,23 +268,23 @@ def similarities(outputs: Outputs, shots: int, epochs: int) -> dict[str, Float[T
     mean over both tasks, and so is "reordered", its ceiling, which is that of the whole context with itself in another
     order. Residuals leave out the mean of a contrast over queries. NaN where a training diverged.
     """
-    c, f = (_contrasts(outputs.get(strength, {})) for strength in (("ICL", shots), ("FT", epochs)))
-    whole, reordered = (
-        _contrasts(next((of for (kind, _), of in reversed(outputs.items()) if kind == wanted), {}))
-        for wanted in ("ICL", "ICL reordered")
-    )
-    tasks_of, words_of = ("tasks 0", "tasks 1"), ("words A", "words B")
-    of = {
-        "own": [(c, one, f, one) for one in tasks_of],
-        "other": [(c, one, f, two) for one, two in (tasks_of, tasks_of[::-1])],
-        "contexts": [(c, *tasks_of[:1], c, *tasks_of[1:])],
-        "trainings": [(f, *tasks_of[:1], f, *tasks_of[1:])],
-        "examples": [(c, one, f, one) for one in words_of],
-        "reordered": [(whole, one, reordered, one) for one in words_of],
+    c, f = _contrasts(outputs.get(("ICL", shots), {})), _contrasts(outputs.get(("FT", epochs), {}))
+    longest = max((n for kind, n in outputs if kind == "ICL reordered"), default=0)
+    whole, again = (_contrasts(outputs.get((kind, longest), {})) for kind in ("ICL", "ICL reordered"))
+    compared = {
+        "own": [(c["tasks 0"], f["tasks 0"]), (c["tasks 1"], f["tasks 1"])],
+        "other": [(c["tasks 0"], f["tasks 1"]), (c["tasks 1"], f["tasks 0"])],
+        "contexts": [(c["tasks 0"], c["tasks 1"])],
+        "trainings": [(f["tasks 0"], f["tasks 1"])],
+        "examples": [(c["words A"], f["words A"]), (c["words B"], f["words B"])],
+        "reordered": [(whole["words A"], again["words A"]), (whole["words B"], again["words B"])],
     }
-    found = {name: _mean([contrast_agreement(x[one], y[two]) for x, one, y, two in its]) for name, its in of.items()}
-    both = {name: its[0] for name, its in found.items()} | {f"{name}_residual": its[1] for name, its in found.items()}
-    return {name: both[name] for name in SIMILARITIES}
+    found = {}
+    for name, pairs in compared.items():
+        agreements = [contrast_agreement(*pair) for pair in pairs]
+        found[name] = torch.stack([cosine for cosine, _ in agreements]).mean(0)
+        found[f"{name}_residual"] = torch.stack([residual for _, residual in agreements]).mean(0)
+    return {name: found[name] for name in SIMILARITIES}
 
 
 def means(by_layer: Mapping[str, Float[Tensor, " layers"]], chosen: slice = slice(None)) -> dict[str, float]:
@@ -316,11 +296,6 @@ def _contrasts(of: Mapping[Lesson, Tensor]) -> dict[str, Tensor]:
     """All contrasts of one strength; of NaN where a lesson is missing."""
     unknown = torch.full_like(next(iter(of.values())), torch.nan) if of else torch.full((1, 1, 1), torch.nan)
     return {name: contrast(of.get(one, unknown), of.get(two, unknown)) for name, (one, two) in CONTRASTS.items()}
-
-
-def _mean(pairs: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    whole, residual = (torch.stack(values).mean(0) for values in zip(*pairs, strict=True))
-    return whole, residual
 
 
 def _strengths(pair: _Pair, outputs: Outputs) -> Iterator[dict[str, Any]]:

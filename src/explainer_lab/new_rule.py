@@ -51,24 +51,6 @@ N_HEADS = 10
 
 TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer_lab.new_rule", licence="MIT")
 
-INTERVENTIONS: Mapping[str, str] = {
-    "context": "the pass with the rule as context",
-    "context_other_rule": "the pass with the other rule as context",
-    "context_along_ft": "the latter, plus the component of the contrast of contexts along that of trainings",
-    "context_along_other_ft": "the latter, plus that along the contrast of trainings on the other words",
-    "context_along_near": "the latter, plus that along a random direction with the cosine of the first",
-    "context_across_ft": "the former, less the component along the contrast of trainings",
-    "context_across_other_ft": "the former, less that along the contrast of trainings on the other words",
-    "context_across_near": "the former, less that along a random direction with the cosine of the first",
-    "ft": "the model that was trained on the rule",
-    "ft_other_rule": "the model that was trained on the other rule",
-    "ft_along_icl": "the latter, plus the component of the contrast of trainings along that of contexts",
-    "ft_along_near": "the latter, plus that along a random direction with the cosine of the first",
-    "ft_across_icl": "the former, less the component along the contrast of contexts",
-    "ft_across_near": "the former, less that along a random direction with the cosine of the first",
-}
-"""What is asked for the answers of a rule; contrasts are those of attention outputs, in all layers or a third."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class NewRuleSetting(on_checkpoint.FineTuningSetting):

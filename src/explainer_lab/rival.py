@@ -41,29 +41,6 @@ _N_EFFECTS = 8
 
 _N_REPEATED = 50  # random tokens that are said twice, in four texts, to find induction heads
 
-INTERVENTIONS: Mapping[str, str] = {
-    "zsl": "no context",
-    "icl": "with the context",
-    "vector": "no context, plus the task vector",
-    "vector_shuffled": "no context, plus the same of shuffled answers",
-    "vector_foreign": "no context, plus the same of another task",
-    "vector_random": "no context, plus a random vector as large as the task vector",
-    "vector_of_singles": "no context, plus the sum of the vectors of single demonstrations, as long as the task vector",
-    "vector_of_singles_foreign": "no context, plus the same of another task",
-    "heads": "no context, plus the vector of the heads with the largest effect",
-    "heads_shuffled": "no context, plus that of the same heads after shuffled answers",
-    "heads_foreign": "no context, plus that of the same heads after another task",
-    "heads_induction": "no context, plus the vector of the induction heads",
-    "heads_random": "no context, plus the vector of random heads of the layers of those with the largest effect",
-    "off": "with the context, without the heads with the largest effect",
-    "off_foreign": "with the context, without those with the largest effect on another task",
-    "off_induction": "with the context, without the induction heads",
-    "off_no_induction": "with the context, without the heads with the largest effect that are no induction heads",
-    "off_induction_alone": "with the context, without the induction heads that have none of the largest effects",
-    "off_random": "with the context, without random heads of the layers of those with the largest effect",
-}
-"""What is asked of the model; heads that are off give their mean output."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RivalSetting(on_checkpoint.CheckpointSetting):

@@ -43,40 +43,6 @@ CONTEXTS: Mapping[str, controls.Demonstrations] = {
 }
 """Lessons that a task gives; beside them stand the demonstrations of the other tasks of the setting, by name."""
 
-INTERVENTIONS: Mapping[str, str] = {
-    "zsl": "no context",
-    "icl": "with the context",
-    "ft": "no context, fine-tuned keys and values",
-    "ft_other": "the same, fine-tuned on other demonstrations",
-    "along_ft": "ZSL, plus the component of the in-context change along the change of FT",
-    "across_ft": "ICL, less that component",
-    "across_ft_running": "ICL, less that component of the running pass",
-    "along_ft_other": "ZSL, plus the component along the change of FT on other demonstrations",
-    "across_ft_other": "ICL, less that component",
-    "along_ft_factor_of_next": "ZSL, plus the change of FT as long as the component is for another query",
-    "along_ft_shuffled": "ZSL, plus the component along the change of FT on shuffled answers",
-    "along_near_shuffled": "ZSL, plus the component along a random direction with the cosine that this one has",
-    "along_ft_nonsense": "ZSL, plus the component along the change of FT on made-up words",
-    "along_near_nonsense": "ZSL, plus the component along a random direction with the cosine that this one has",
-    "along_ft_foreign": "ZSL, plus the component along the change of FT on another task, mean over other tasks",
-    "along_near_foreign": "ZSL, plus the component along a random direction with the cosine that this one has",
-    "along_ft_of_next": "ZSL, plus the component along the change of FT of another query",
-    "across_ft_of_next": "ICL, less that component",
-    "along_near": "ZSL, plus the component along a random direction with the cosine that FT has",
-    "across_near": "ICL, less that component",
-    "along_random": "ZSL, plus a random vector as large as the component along FT",
-    "across_random": "ICL, less that vector",
-    "ft_along_icl": "ZSL, plus the component of the change of FT along the in-context change",
-    "ft_across_icl": "FT, less that component",
-    "ft_along_icl_other": "ZSL, plus the component along the in-context change by other demonstrations",
-    "ft_across_icl_other": "FT, less that component",
-    "ft_along_near": "ZSL, plus the component along a random direction with the cosine that ICL has",
-    "ft_across_near": "FT, less that component",
-    "ft_along_random": "ZSL, plus a random vector as large as the component along ICL",
-    "ft_across_random": "FT, less that vector",
-}
-"""What is asked of the model; changes are those of the attention outputs of all layers, unless it says otherwise."""
-
 _TRAININGS: Mapping[str, tuple[str, ...]] = {"all": tuple(CONTEXTS), "few": ("own", "other"), "own": ("own",)}
 
 N_SELECTION = 16  # other queries, whose mean change is the direction that is taken out

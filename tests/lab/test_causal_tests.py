@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import toy_study
+from published_grids import INTERVENTIONS
 from toy_study import ALIKE
 
 from explainer.compare import comparison
@@ -16,7 +17,7 @@ from explainer.data.tasks import TaskData
 from explainer.models import finetuning, interventions, scoring
 from explainer.theory import projections, weight_patches
 from explainer_lab import causal_tests
-from explainer_lab.causal_tests import INTERVENTIONS, CausalTests, run_causal_tests
+from explainer_lab.causal_tests import CausalTests, run_causal_tests
 
 N, K = 6, 3
 OWN, FOREIGN = tasks.load("capitals"), tasks.load("plurals")
@@ -59,12 +60,12 @@ def near(ours, expected):
 
 def test_tables_have_every_intervention_for_every_query(result, asked):
     table, each = result["interventions"], result["queries"]
-    assert table["intervention"] == list(INTERVENTIONS) and set(table["n"]) == {N}
-    assert each["intervention"] == [name for name in INTERVENTIONS for _ in range(N)]
-    assert each["query"] == list(range(N)) * len(INTERVENTIONS)
+    assert table["intervention"] == list(INTERVENTIONS["causal_tests"]) and set(table["n"]) == {N}
+    assert each["intervention"] == [name for name in INTERVENTIONS["causal_tests"] for _ in range(N)]
+    assert each["query"] == list(range(N)) * len(INTERVENTIONS["causal_tests"])
     assert each["query_id"][:N] == [comparison.query_id(query) for query in asked[0]]
     for name, column in (("accuracy", "correct"), ("agreement", "agrees"), ("log_prob", "log_prob")):
-        means = [np.mean(of(result, intervention, column)) for intervention in INTERVENTIONS]
+        means = [np.mean(of(result, intervention, column)) for intervention in INTERVENTIONS["causal_tests"]]
         np.testing.assert_allclose(table[name], means, rtol=1e-3, atol=1e-4)
     accuracy = dict(zip(table["intervention"], table["accuracy"], strict=True))
     assert all(result["settings"][f"{name}_accuracy"] == accuracy[name] for name in ("zsl", "icl", "ft"))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from published_grids import INTERVENTIONS
 from toy_study import rows
 
 from explainer.data import tasks
@@ -13,7 +14,6 @@ from explainer.errors import TaskError
 from explainer.models import interventions, scoring
 from explainer_lab import minimal_pairs
 from explainer_lab.minimal_pairs import (
-    INTERVENTIONS,
     LESSONS,
     Lesson,
     MinimalPairs,
@@ -174,7 +174,7 @@ def test_whole_changes_lead_to_the_other_lesson(pair, tables, trained):
     """With all attention outputs those of the other lesson, the answers are its own."""
     prompts = pair.prompts()
     found = {(r["intervention"], r["towards"]): r for r in rows(tables["interventions"])}
-    assert {name for name, _ in found} == set(INTERVENTIONS)
+    assert {name for name, _ in found} == set(INTERVENTIONS["minimal_pairs"])
     for this, that in ("AB", "BA"):
         context = pair.context(Lesson(this, 0), range(pair.setting.k))
         with trained[Lesson(this, 0)].applied() as tuned:

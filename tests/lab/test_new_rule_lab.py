@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from published_grids import INTERVENTIONS
 from toy_study import column, rows
 
 from explainer.compare import cued_words
@@ -16,7 +17,7 @@ from explainer.errors import ExperimentError, TaskError
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
 from explainer_lab.minimal_pairs import LESSONS, Lesson
-from explainer_lab.new_rule import INTERVENTIONS, LABELS, NewRule, Rules, run_new_rule
+from explainer_lab.new_rule import LABELS, NewRule, Rules, run_new_rule
 
 K, N = 4, 8
 
@@ -184,7 +185,7 @@ def telling(rules):
 def test_what_is_put_in_and_taken_out(tables, rules, checkpoint, trained):
     """The whole, and a third of the layers, computed once more with other code."""
     found = {(r["intervention"], r["towards"], r["layers"]): r for r in rows(tables["interventions"])}
-    assert {name for name, _, _ in found} == set(INTERVENTIONS)
+    assert {name for name, _, _ in found} == set(INTERVENTIONS["new_rule"])
     a, b = (rules.see(checkpoint, rules.context(rules.demonstrations(Lesson(rule, 0))))[0] for rule in "AB")
     f_a, f_b, other_a, other_b = (trained[Lesson(rule, words)] for words in (0, 1) for rule in "AB")
     c, f, f_other = a - b, f_a - f_b, other_a - other_b

@@ -6,13 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from published_grids import INTERVENTIONS
 from toy_study import DATA, column
 
 from explainer.compare import controls
 from explainer.data import tasks
 from explainer.models import architectures, circuits, hooks, interventions, scoring
 from explainer_lab import head_circuits, lessons, rival
-from explainer_lab.rival import INTERVENTIONS, Rival, run_rival
+from explainer_lab.rival import Rival, run_rival
 
 K, N, M = 3, 5, 4
 
@@ -44,9 +45,9 @@ def of(found, logits):
 
 
 def test_every_query_has_every_intervention(tables):
-    for name in INTERVENTIONS:
+    for name in INTERVENTIONS["rival"]:
         assert column(tables["queries"], "query", intervention=name) == list(range(N)), name
-    assert len(tables["queries"]["query"]) == N * len(INTERVENTIONS)
+    assert len(tables["queries"]["query"]) == N * len(INTERVENTIONS["rival"])
 
 
 def test_a_setting_has_the_shares_of_right_answers_with_and_without_context(directory, checkpoint, monkeypatch):

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from published_grids import INTERVENTIONS
 from toy_study import ALIKE, column, rows, with_labels
 
 from explainer.compare import comparison, controls
@@ -15,7 +16,7 @@ from explainer.theory import metrics
 from explainer_lab import shared_part
 from explainer_lab.lessons import PairedPasses
 from explainer_lab.on_checkpoint import one_label_accuracy
-from explainer_lab.shared_part import CONTEXTS, INTERVENTIONS, SharedPart, run_shared_part
+from explainer_lab.shared_part import CONTEXTS, SharedPart, run_shared_part
 
 N, K = 5, 3
 
@@ -156,8 +157,8 @@ def of(tables, intervention):
 def test_every_query_has_every_intervention(tables):
     for name in ("capitals", "plurals"):
         found = rows(tables["queries"], task=name)
-        assert {row["intervention"] for row in found} == set(INTERVENTIONS)
-        assert len(found) == N * len(INTERVENTIONS)
+        assert {row["intervention"] for row in found} == set(INTERVENTIONS["shared_part"])
+        assert len(found) == N * len(INTERVENTIONS["shared_part"])
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +260,7 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
         checkpoint, tasks.load, draw(directory, tasks="plurals", layer_causal_lr=1e-3, lessons="few")
     )
     assert set(column(found["pairs"], "b_lesson", b_kind="FT")) == {"own", "other"}
-    assert set(INTERVENTIONS) - set(found["queries"]["intervention"]) == {
+    assert set(INTERVENTIONS["shared_part"]) - set(found["queries"]["intervention"]) == {
         f"along_{what}_{lesson}" for what in ("ft", "near") for lesson in ("shuffled", "nonsense", "foreign")
     }
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from published_grids import grids
+from published_grids import INTERVENTIONS, grids
 
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
@@ -93,7 +93,7 @@ def test_means_of_layers_are_those_of_the_settings_and_the_strengths():
 def test_of_a_shared_part_no_more_is_missing_than_trainings_on_other_examples():
     for grid in grids(shared_part.SharedPart):
         assert all(note == "" or note.endswith("on other") for note in results(grid)["note"]), grid
-    assert set(results("shared-part", "queries")["intervention"]) == set(shared_part.INTERVENTIONS)
+    assert set(results("shared-part", "queries")["intervention"]) == set(INTERVENTIONS["shared_part"])
 
 
 def test_similarities_are_those_of_the_agreement():
