@@ -20,7 +20,7 @@ from explainer.compare.comparison import ComparisonSetting, Observed, require
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import finetuning, recording, scoring
+from explainer.models import recording, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
