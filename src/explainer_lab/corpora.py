@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -85,15 +84,21 @@ def _load(name: str = DEFAULT) -> _Corpus:
         asset = assets.DOCUMENTATION
         return _Corpus(name, asset.source, asset.licence, *_split(assets.documentation(), name))
     if name == _MANUALS:
-        documents = [document for asset in assets.MANUALS for document in _prefixed(asset)]
+        documents = [
+            Document(f"{asset.project}/{document.name}", document.text)
+            for asset in assets.MANUALS
+            for document in assets.documentation(asset)
+        ]
         sources, licences = ([getattr(asset, key) for asset in assets.MANUALS] for key in ("source", "licence"))
         return _Corpus(name, "; ".join(sources), ", ".join(dict.fromkeys(licences)), *_split(documents, name))
     path = Path(os.path.expanduser(name))
     if path.is_file():
-        return _Corpus(path.name, str(path.name), "your own", *_split(_documents_of_file(path), name))
-    read = _from_disk if path.is_dir() else _from_hub
-    parts, source = read(name, path)
-    return _Corpus(name if read is _from_hub else path.name, source, "see the data set's card", *parts)
+        documents = _named(part.strip("\n") for part in re.split(r"\n{3,}", path.read_text("utf-8-sig")))
+        return _Corpus(path.name, path.name, "your own", *_split(documents, name))
+    if path.is_dir():
+        return _Corpus(path.name, path.name, "see the data set's card", *_from_disk(path))
+    source = f"huggingface.co/datasets/{name.partition(':')[0]}"
+    return _Corpus(name, source, "see the data set's card", *_from_hub(name))
 
 
 def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
@@ -137,10 +142,6 @@ def _train_tokenizer(texts: Iterable[str], vocabulary: int) -> Tokenizer:
 # Where documents come from
 
 
-def _prefixed(asset: assets.Asset) -> list[Document]:
-    return [Document(f"{asset.project}/{document.name}", document.text) for document in assets.documentation(asset)]
-
-
 def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
     """Every tenth document is held out."""
     if len(documents) < _HELD_OUT_EVERY:
@@ -153,61 +154,37 @@ def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ..
     return tuple(kept), tuple(documents[last::_HELD_OUT_EVERY])
 
 
-def _documents_of_file(path: Path) -> list[Document]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"cannot read {path} ({error}); give a text file in UTF-8.") from error
-    return _named(part.strip("\n") for part in re.split(r"\n{3,}", text))
+def _from_disk(path: Path) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    import datasets  # optional, and it takes a second to import  # noqa: PLC0415
+
+    return _parts(datasets.load_from_disk(path), path.name)
 
 
-def _datasets() -> ModuleType:
-    try:
-        import datasets  # here because it takes a second to import  # noqa: PLC0415
-    except ImportError as error:
-        raise ExperimentError(f"data sets need one more package ({error}): pip install datasets") from error
-    return datasets
+def _from_hub(name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    import datasets  # noqa: PLC0415
 
-
-def _from_disk(name: str, path: Path) -> tuple[tuple, str]:
-    datasets = _datasets()
-    try:
-        found = datasets.load_from_disk(path)
-    except (OSError, ValueError) as error:
-        raise ExperimentError(f"{name!r} holds no data set ({error}); give what `save_to_disk` wrote.") from error
-    return _parts(found, name), path.name
-
-
-def _from_hub(name: str, _: Path) -> tuple[tuple, str]:
-    datasets = _datasets()
     hub_id, _colon, configuration = name.partition(":")
     try:
-        found = datasets.load_dataset(hub_id, configuration or None)
+        return _parts(datasets.load_dataset(hub_id, configuration or None), name)
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
         raise ExperimentError(
-            f"{name!r} is no file or directory here, and the hub gave no such data set ({type(error).__name__}: "
-            f"{error}); names look like Salesforce/wikitext:wikitext-103-raw-v1, the default is {DEFAULT}."
+            f"{name!r} is no file or directory, and no data set of the hub ({error})."
         ) from error
-    return _parts(found, name), f"huggingface.co/datasets/{hub_id}"
 
 
 def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
     """The training and held-out documents of a data set or of its splits."""
     splits = found if isinstance(found, Mapping) else {"train": found}
-    if "train" not in splits:
-        raise ExperimentError(f"{name!r} has the splits {', '.join(splits)}; one named train is needed.")
     for other in ("validation", "test"):
         if other in splits:
-            held_out = _documents(splits[other], name)
+            held_out = _documents(splits[other])
             known = {_spaced(document.text) for document in held_out}
-            train = (document for document in _documents(splits["train"], name) if _spaced(document.text) not in known)
+            train = (document for document in _documents(splits["train"]) if _spaced(document.text) not in known)
             return tuple(train), tuple(held_out)
-    return _split(_documents(splits["train"], name), name)
+    return _split(_documents(splits["train"]), name)
 
 
-def _documents(rows: Any, name: str) -> list[Document]:
-    if "text" not in rows.column_names:
-        raise ExperimentError(f"{name!r} has the columns {', '.join(rows.column_names)}; one named text is needed.")
+def _documents(rows: Any) -> list[Document]:
     texts = rows["text"]
     titles = [i for i, text in enumerate(texts) if _TITLE.fullmatch(text)]
     if titles:
@@ -238,26 +215,16 @@ def _write(corpus: _Corpus, vocabulary: int, home: Path) -> None:
     starts = torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1]
     streams = {"train": torch.cat(_encoded(tokenizer, corpus.train)), "held_out": torch.cat(held_out), "starts": starts}
     names = json.dumps([document.name for document in corpus.held_out])
-    try:
-        with fresh_folder(home) as fresh:
-            tokenizer.save(str(fresh / "tokenizer.json"))
-            save_file(streams, fresh / "tokens.safetensors", metadata={"documents": names})
-    except OSError as error:
-        if not home.exists():  # another process may have been first
-            raise ExperimentError(
-                f"the tokens of {corpus.name!r} cannot be kept in {home.parent} ({error}); make it a directory that "
-                "you can write, or set EXPLAINER_CACHE to one."
-            ) from error
+    with fresh_folder(home) as fresh:
+        tokenizer.save(str(fresh / "tokenizer.json"))
+        save_file(streams, fresh / "tokens.safetensors", metadata={"documents": names})
 
 
 def _read(corpus: _Corpus, home: Path) -> Tokens:
-    try:
-        tokenizer = Tokenizer.from_file(str(home / "tokenizer.json"))
-        with safe_open(home / "tokens.safetensors", "pt") as file:
-            streams = {name: file.get_tensor(name) for name in ("train", "held_out", "starts")}
-            names = json.loads(file.metadata()["documents"])
-    except Exception as error:  # both libraries raise plain Exception for damaged files
-        raise ExperimentError(f"{home} is damaged ({error}); delete it and run again.") from error
+    tokenizer = Tokenizer.from_file(str(home / "tokenizer.json"))
+    with safe_open(home / "tokens.safetensors", "pt") as file:
+        streams = {name: file.get_tensor(name) for name in ("train", "held_out", "starts")}
+        names = json.loads(file.metadata()["documents"])
     return Tokens(corpus.name, corpus.source, corpus.licence, tokenizer, **streams, documents=tuple(names))
 
 

@@ -1,7 +1,6 @@
 """What a language model has learned: losses on held-out text, by position, and what it copies from its context."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -63,20 +62,12 @@ def token_nll(model: nn.Module, blocks: Int[Tensor, "n length+1"]) -> Float[Tens
 # Copying
 
 
-class _Copied(NamedTuple):
-    """How often the most likely token is right: `accuracy`, of `n` predictions; `chance` for who cannot copy."""
-
-    accuracy: float
-    chance: float
-    n: int
-
-
 @torch.no_grad()
 def _guesses(model: nn.Module, ids: Tensor) -> Tensor:
     return model(ids.to(next(model.parameters()).device)).logits.argmax(-1).cpu()
 
 
-def repeated_sequences(model: nn.Module, vocabulary: int, *, half: int, sequences: int = 32) -> _Copied:
+def repeated_sequences(model: nn.Module, vocabulary: int, *, half: int, sequences: int = 32) -> float:
     """How often the next token is right where a sequence of random tokens comes a second time.
 
     The tokens are uniform over the vocabulary without the separator. In the second half every token but the first
@@ -86,18 +77,13 @@ def repeated_sequences(model: nn.Module, vocabulary: int, *, half: int, sequence
     random = torch.from_numpy(np.random.default_rng(0).integers(1, vocabulary, (sequences, half)))
     guesses = _guesses(model, random.repeat(1, 2))
     right = guesses[:, half : 2 * half - 1] == random[:, 1:]
-    return _Copied(float(right.double().mean()), 1 / (vocabulary - 1), right.numel())
+    return float(right.double().mean())
 
 
-class _FewShot(NamedTuple):
-    """Of few-shot prompts: how often the answer is one of the two labels, and how often the right one."""
-
-    is_a_label: _Copied
-    is_right: _Copied
-
-
-def labels_in_context(model: nn.Module, vocabulary: int, *, shots: int, prompts: int = 256) -> _FewShot:
+def labels_in_context(model: nn.Module, vocabulary: int, *, shots: int, prompts: int = 256) -> tuple[float, float]:
     """Ask for the label of an example that the prompt shows: x_1 : y_1 ; ... x_k : y_k ; x_j : with j among 1 .. k.
+
+    Returns how often the answer is one of the two labels, and how often the right one.
 
     Inputs, the two labels and the two separators are random tokens, new in each prompt, so that nothing but the
     prompt tells which tokens are labels and which belongs to which input. Who knows the two labels and not the rule
@@ -107,11 +93,7 @@ def labels_in_context(model: nn.Module, vocabulary: int, *, shots: int, prompts:
     ids, labels, answers = (torch.tensor(np.array(part)) for part in zip(*drawn, strict=True))
     guesses = _guesses(model, ids)[:, -1]
     is_a_label, right = (guesses[:, None] == labels).any(1), guesses == answers
-    chance = 1 / (vocabulary - 1)
-    return _FewShot(
-        _Copied(float(is_a_label.double().mean()), 2 * chance, prompts),
-        _Copied(float(right.double().mean()), chance, prompts),
-    )
+    return float(is_a_label.double().mean()), float(right.double().mean())
 
 
 def _few_shot_prompts(vocabulary: int, shots: int, prompts: int) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:

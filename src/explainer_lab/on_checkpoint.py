@@ -87,16 +87,12 @@ class FineTuningSetting(CheckpointSetting):
         return finetuning.repeat_epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
 
 
-class OfCheckpoint(Setting, Protocol):
-    """What is asked of a checkpoint."""
-
+class _OfCheckpoint(Setting, Protocol):
     @property
-    def checkpoint(self) -> str:
-        """Its name."""
-        ...
+    def checkpoint(self) -> str: ...
 
 
-_Its = TypeVar("_Its", bound=OfCheckpoint)
+_Its = TypeVar("_Its", bound=_OfCheckpoint)
 
 
 class OnCheckpoint(Experiment[_Its]):
