@@ -167,9 +167,7 @@ def _from_hub(name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
     try:
         return _parts(datasets.load_dataset(hub_id, configuration or None), name)
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
-        raise ExperimentError(
-            f"{name!r} is no file or directory, and no data set of the hub ({error})."
-        ) from error
+        raise ExperimentError(f"{name!r} is no file or directory, and no data set of the hub ({error}).") from error
 
 
 def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:

@@ -1,6 +1,5 @@
 """Corpora: where documents come from, their split, the tokenizer, the cache."""
 
-import re
 from unittest.mock import Mock, call
 
 import datasets
@@ -91,33 +90,16 @@ def test_a_data_set_of_the_hub_is_asked_for_with_its_configuration(monkeypatch):
 
 def test_the_lines_of_wikitext_become_articles():
     rows = ["", " = One = \n", "", " text of one \n", " = = Part = = \n", " more \n", " = Two = \n", " text of two \n"]
-    one, two = corpora._documents(datasets.Dataset.from_dict({"text": rows}), "x")
+    one, two = corpora._documents(datasets.Dataset.from_dict({"text": rows}))
     assert (one.text, two.text) == ("".join(rows[1:6]), "".join(rows[6:]))
 
 
-@pytest.mark.parametrize(
-    ("split", "columns", "message"),
-    [
-        ("train", {"words": ["a"]}, "has the columns words; one named text is needed"),
-        ("dev", {"text": ["a"]}, "has the splits dev; one named train is needed"),
-        ("train", {"text": ["a", "b"]}, "has 2 documents and at least 10 are needed"),
-    ],
-)
-def test_data_sets_that_cannot_be_used(tmp_path, split, columns, message):
-    datasets.DatasetDict({split: datasets.Dataset.from_dict(columns)}).save_to_disk(tmp_path / "saved")
-    with pytest.raises(ExperimentError, match=message):
+def test_what_is_nowhere_or_too_short(tmp_path, monkeypatch):
+    datasets.Dataset.from_dict({"text": ["a", "b"]}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(ExperimentError, match="has 2 documents and at least 10 are needed"):
         corpora._load(str(tmp_path / "saved"))
-
-
-def test_what_is_nowhere(tmp_path, monkeypatch):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ExperimentError, match=r"holds no data set .*save_to_disk"):
-        corpora._load(str(tmp_path / "empty"))
-    (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ExperimentError, match=r"cannot read .*bytes.txt .*UTF-8"):
-        corpora._load(str(tmp_path / "bytes.txt"))
     monkeypatch.setattr(datasets, "load_dataset", Mock(side_effect=ConnectionError("no network")))
-    with pytest.raises(ExperimentError, match=r"'documentaton' is no .*ConnectionError: no network.*documentation"):
+    with pytest.raises(ExperimentError, match=r"'documentaton' is no .*no network"):
         corpora._load("documentaton")
 
 
@@ -153,16 +135,3 @@ def test_tokens_are_made_once_for_each_text(file, tmp_path, monkeypatch):
     path = tmp_path / "own.txt"
     path.write_text(path.read_text("utf8").replace("model", "reader"), encoding="utf8")
     assert corpora.tokens(file, 300).digest != first.digest
-
-
-def test_a_damaged_or_unwritable_cache(file, tmp_path, monkeypatch):
-    corpora.tokens(file, 300)
-    (damaged,) = (tmp_path / "cache" / "corpora").glob("*/tokens.safetensors")
-    damaged.write_bytes(b"no tokens")
-    with pytest.raises(ExperimentError, match=re.escape(f"{damaged.parent} is damaged")):
-        corpora.tokens(file, 300)
-    monkeypatch.setenv("EXPLAINER_CACHE", file)
-    with pytest.raises(ExperimentError, match=r"cannot be kept .*EXPLAINER_CACHE"):
-        corpora.tokens(file, 300)
-    with pytest.raises(ExperimentError, match="vocabulary = 256 is too small; the least is 257"):
-        corpora.tokens(file, 256)

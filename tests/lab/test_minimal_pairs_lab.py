@@ -12,7 +12,7 @@ from toy_study import rows
 from explainer.data import tasks
 from explainer.errors import TaskError
 from explainer.models import interventions, scoring
-from explainer_lab import minimal_pairs
+from explainer_lab import lessons, minimal_pairs
 from explainer_lab.minimal_pairs import (
     LESSONS,
     Lesson,
@@ -47,7 +47,7 @@ def tables(directory, checkpoint):
 @pytest.fixture(scope="module")
 def trained(pair):
     """The whole training on each lesson."""
-    given = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), LR) for one in minimal_pairs.LESSONS}
+    given = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), 0.05) for one in minimal_pairs.LESSONS}
     found = lessons.trained(pair.checkpoint, pair.setting, given)
     return {lesson: of[pair.setting.epochs] for lesson, of in found.items()}
 
