@@ -17,8 +17,8 @@ from transformers import XGLMConfig, XGLMForCausalLM
 
 from explainer.compare import comparison
 from explainer.compare.comparison import ComparisonSetting
-from explainer.data import assets, tasks
-from explainer.models import loading, memory, scoring
+from explainer.data import tasks
+from explainer.models import loading, scoring
 from explainer.models.checkpoint import Checkpoint
 
 SHAPES = {"1.3B": (24, 2048, 32), "2.7B": (32, 2560, 32)}
@@ -40,8 +40,7 @@ def random_checkpoint(options: argparse.Namespace) -> Checkpoint:
     with torch.device(options.device):
         its = config(*shape, vocabulary=options.vocabulary)
         model = XGLMForCausalLM._from_config(its, dtype=getattr(torch, options.dtype)).eval().requires_grad_(False)
-    files = (Path(assets.checkpoint_path(), "model.safetensors"),)
-    return Checkpoint(model, loading.load(device="cpu").tokenizer, f"random-{options.shape}", None, files)
+    return Checkpoint(model, loading.load(device="cpu").tokenizer, f"random-{options.shape}", None)
 
 
 def largest_difference(checkpoint: Checkpoint, data: tasks.TaskData) -> float:
@@ -71,7 +70,6 @@ def peak_bytes(device: torch.device) -> int:
 
 def main(options: argparse.Namespace) -> None:
     """Print what one cell takes."""
-    memory.release_freed_memory()
     checkpoint, data = random_checkpoint(options), tasks.load(options.task, data_dir=options.data_dir)
     weights = sum(p.numel() * p.element_size() for p in checkpoint.model.parameters())
     print(f"{options.shape}, {options.dtype}, {checkpoint.device}, {torch.get_num_threads()} threads", end=", ")

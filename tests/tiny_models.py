@@ -7,9 +7,7 @@ from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import gguf
 import numpy as np
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -17,7 +15,6 @@ from torch.nn.functional import cross_entropy
 from transformers import (
     AutoModelForCausalLM,
     GPT2Config,
-    GPTNeoConfig,
     GPTNeoXConfig,
     LlamaConfig,
     OPTConfig,
@@ -41,15 +38,6 @@ _COMMON = {"vocab_size": VOCAB, "bos_token_id": 0, "eos_token_id": 2, "pad_token
 
 CONFIGS = {
     "gpt2": GPT2Config(n_positions=LENGTH, n_embd=32, n_layer=3, n_head=4, **_COMMON),
-    "gpt_neo": GPTNeoConfig(
-        max_position_embeddings=LENGTH,
-        hidden_size=32,
-        num_layers=4,
-        num_heads=4,
-        window_size=16,
-        attention_types=[[["global", "local"], 2]],
-        **_COMMON,
-    ),
     "gpt_neox": GPTNeoXConfig(
         max_position_embeddings=LENGTH,
         hidden_size=32,
@@ -103,35 +91,21 @@ _FEW = {
     "max_position_embeddings": LENGTH, **_COMMON,
 }  # fmt: skip
 _GROUPED = _FEW | {"num_key_value_heads": 2}
-_BLOOM = {"n_embed": 32, "n_layer": 3, "n_head": 4, **_COMMON}
 _WINDOWED = _GROUPED | {"head_dim": 8, "sliding_window": 16}
 
 FURTHER = {
-    "bloom": _BLOOM,
-    "falcon": _FEW,
-    "falcon, as 40B": _FEW | {"new_decoder_architecture": True, "num_kv_heads": 2},
-    "falcon, one norm": _FEW | {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1},
-    "falcon, by head": _FEW | {"multi_query": False, "parallel_attn": False, "bias": True},
-    "gemma2": _WINDOWED,
     "gemma3_text": _WINDOWED,
-    "gptj": {"n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": LENGTH, "rotary_dim": 4, **_COMMON},
-    "granite": _GROUPED | {"logits_scaling": 4.0, "residual_multiplier": 0.5, "attention_multiplier": 0.3},
     "mistral": _GROUPED | {"sliding_window": 16},
     "olmo2": _GROUPED,
     "phi": _FEW,
     "phi3": _GROUPED,
-    "smollm3": _GROUPED | {"no_rope_layer_interval": 2},
     "stablelm": _GROUPED,
-    "bloom, residual after the norm": _BLOOM | {"apply_residual_connection_post_layernorm": True},
-    "falcon, ALiBi by head": _FEW | {"alibi": True, "multi_query": False, "parallel_attn": False, "bias": True},
-    "gemma2, no caps": _WINDOWED | {"num_key_value_heads": 1, "attn_logit_softcapping": None},
     "gemma3_text, one key": _WINDOWED | {"num_key_value_heads": 1, "tie_word_embeddings": False},
     "gpt_neox, whole rotary": _FEW | {"rotary_pct": 1.0, "attention_bias": False},
     "llama, one key": _FEW | {"num_key_value_heads": 1, "attention_bias": True, "mlp_bias": True, "head_dim": 16},
     "phi, norms of queries": _GROUPED | {"qk_layernorm": True, "partial_rotary_factor": 0.25},
     "phi3, partial rotary": _GROUPED | {"partial_rotary_factor": 0.5, "sliding_window": 16},
     "qwen3, one key": _FEW | {"num_key_value_heads": 1, "head_dim": 16, "attention_bias": True},
-    "smollm3, window": _GROUPED | {"no_rope_layer_interval": 2, "use_sliding_window": True, "sliding_window": 8},
     "stablelm, parallel": _GROUPED | {"use_parallel_residual": True, "qk_layernorm": True, "use_qkv_bias": True},
 }
 """Settings of families that the book's own studies do not use; behind a comma stands a variant."""
@@ -227,25 +201,12 @@ def with_large_weights(model: torch.nn.Module) -> torch.nn.Module:
 def random_checkpoint(config: PreTrainedConfig, dtype: torch.dtype = torch.float32) -> Checkpoint:
     """A random model in memory."""
     model = random_model(config, dtype).eval().requires_grad_(False)
-    return Checkpoint(model, tokenizer(), config.model_type, None, (Path("none"),))
+    return Checkpoint(model, tokenizer(), config.model_type, None)
 
 
 def widest(family: str) -> torch.dtype:
     """Float64, where a family computes in it: the mask of XGLM overflows beyond float32."""
     return torch.float32 if family == "xglm" else torch.float64
-
-
-@contextmanager
-def gguf_file(path: Path, **settings: Any) -> Iterator[gguf.GGUFWriter]:
-    """A Llama's file in llama.cpp's layout, with settings by the writer's names; it is on disk after the block."""
-    writer = gguf.GGUFWriter(path, "llama")
-    for name, value in settings.items():
-        getattr(writer, f"add_{name}")(value)
-    yield writer
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def save(family: str, directory: Path, seed: int = 0) -> Path:

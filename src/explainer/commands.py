@@ -108,19 +108,11 @@ def _models(options: argparse.Namespace) -> int:
 
     rows = [(name, "; ".join(f"{what}: {why}" for what, why in of.refused.items())) for name, of in FAMILIES.items()]
     print_table([("family", "what cannot be measured"), *rows])
-    have = memory.total_bytes() / 1e9
-    wide, narrow = (memory.largest_model(dtype) / 1e9 for dtype in (torch.float32, torch.bfloat16))
-    if math.isnan(have):
-        wide, narrow = (memory.BYTES_PER_WEIGHT[dtype] for dtype in (torch.float32, torch.bfloat16))
-        print(f"The memory of this machine is unknown. A billion parameters take {wide} GB in float32,")
-        print(f"{narrow} GB with --dtype bfloat16.")
-    else:
-        print(f"{have:.0f} GB of memory hold models of up to {wide:.1f} billion parameters in float32,")
-        print(f"{narrow:.1f} billion with --dtype bfloat16.")
-    for name, n_bytes, dtype in memory.gpus():
-        on_gpu = (n_bytes / memory.BYTES_PER_WEIGHT[its] / 1e9 for its in (torch.float32, dtype))
-        text = "{:.1f} GB of the GPU {} hold up to {:.1f} billion in float32, {:.1f} billion with --dtype {}."
-        print(text.format(n_bytes / 1e9, name, *on_gpu, str(dtype).removeprefix("torch.")))
+    wide, narrow = (memory.BYTES_PER_WEIGHT[dtype] for dtype in (torch.float32, torch.bfloat16))
+    print(f"A billion parameters take {wide} GB of memory in float32, {narrow} GB with --dtype bfloat16.")
+    device = memory.default_device()
+    if math.isfinite(free := memory.free_bytes(device) / 1e9):
+        print(f"{free:.0f} GB are free on {device}, for {free / wide:.1f} billion or {free / narrow:.1f} billion.")
     print("Other causal models of transformers can be scored only.")
     return 0
 
@@ -152,9 +144,10 @@ def _look(options: argparse.Namespace) -> int:
     for model in options.model or [os.environ.get("EXPLAINER_MODEL") or loading.STARTER]:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
-            need = partial(memory.bytes_to_score, model, max(options.k))
+            shapes = loading.skeleton(model)
+            need = partial(memory.required_bytes, shapes, n_shown=max(options.k), n_models=1, n_updates=None)
             dtype = memory.dtype_of(options.dtype, options.device, need)
-            memory.require_memory_to_score(model, loading.device_of(options.device), dtype, max(options.k))
+            memory.require_memory(model, options.device, need(dtype))
             checkpoint = loading.load(model, dtype=dtype, device=options.device)
             for name, k, n in product(names, options.k, options.queries):
                 found = look(checkpoint, data[name], k, seeds, n)

@@ -23,7 +23,6 @@ from tqdm import tqdm
 import explainer
 from explainer.data.files import Tables, rounded
 from explainer.errors import ExperimentError, ExplainerError, ResultsError
-from explainer.models import memory
 from explainer_lab.store import SETTING, Frames, Identity, Published, Store, frames, joined, of_settings
 
 
@@ -245,7 +244,7 @@ class _Work:
                 yield setting, None, str(error)
                 continue
             except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
-                yield setting, None, memory.report_unexpected(error)
+                yield setting, None, f"{type(error).__name__}: {error}"
                 continue
             run = {
                 "seconds": time.perf_counter() - wall,

@@ -19,7 +19,7 @@ from explainer.compare.comparison import in_split, require
 from explainer.data import tasks
 from explainer.data.files import PUBLISHED
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import finetuning, loading, memory, precision
+from explainer.models import finetuning, loading, memory
 from explainer.models.loading import Checkpoint
 from explainer.results import durations, published
 from explainer_lab.experiment import Experiment, Setting
@@ -42,7 +42,6 @@ class CheckpointSetting:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        object.__setattr__(self, "checkpoint", loading.canonical_checkpoint(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         for name, least in self.least.items():
             require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
@@ -164,8 +163,7 @@ class OnCheckpoint(Experiment[_Its]):
         for name, settings in waiting.items():
             largest = max(settings, key=self.needs)
             if at_once:
-                device, dtype = loading.device_of(self._device), self._dtype or torch.float32
-                memory.require_memory(name, device, dtype, lambda dtype, one=largest: self.needs(one, dtype), at_once)
+                memory.require_memory(name, self._device, at_once * self.needs(largest))
             if name in took:
                 each, basis = statistics.median(took[name]), f"the median of {len(took[name])} stored"
             else:
@@ -183,21 +181,20 @@ class OnCheckpoint(Experiment[_Its]):
     def _rounding(self, setting: _Its) -> str:
         """What the number format does to the scores of labels, beside float32 on the processor."""
         dtype, name = str(self._dtype).removeprefix("torch."), setting.checkpoint
-        if not memory.fits(4 * sum(p.numel() for p in self.skeleton(name).parameters()), torch.device("cpu")):
+        if 4 * sum(p.numel() for p in self.skeleton(name).parameters()) > memory.free_bytes(torch.device("cpu")):
             return f"the error of {dtype} is not measured: there is no memory for float32."
         data = self._load_data(next(iter(self.tasks_of(setting)), "capitals"))
-        scores = precision.label_scores(self._load(name), data)
+        scores = _label_scores(self._load(name), data)
         self._checkpoint = None  # the settings may be computed elsewhere
-        exact = precision.label_scores(loading.load(name, dtype=torch.float32, device="cpu"), data)
+        exact = _label_scores(loading.load(name, dtype=torch.float32, device="cpu"), data)
         return (
             f"scores of labels in {dtype} differ from those in float32 by at most {abs(scores - exact).max():.2g} nats "
-            f"({precision.N_QUERIES} queries of {data.task.name})."
+            f"({_N_ROUNDED} queries of {data.task.name})."
         )
 
     def _load(self, name: str) -> Checkpoint:
         if self._checkpoint is None or self._checkpoint[0] != name:
             self._checkpoint = None  # frees the memory of the last one before the next one needs it
-            memory.release_freed_memory()
             self._checkpoint = name, loading.load(name, dtype=self._dtype, device=self._device)
         return self._checkpoint[1]
 
@@ -250,3 +247,15 @@ def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: fl
         return zero_shot
     pool = [example for example in data.test if in_split(example, split)]
     return labels.count(statistics.mode(data.task.labels_of(pool) or labels)) / len(labels)
+
+
+_N_ROUNDED, _N_SHOWN = 4, 4
+"""Queries and demonstrations on which it is measured what a number format rounds."""
+
+
+def _label_scores(checkpoint: Checkpoint, data: TaskData) -> np.ndarray:
+    """log p of every label, or of the answers of these queries, for the first queries of seed 0: shape (n, c)."""
+    asked = tasks.queries(data, _N_ROUNDED, 0)
+    prefix = context(checkpoint, data.task, tasks.demonstrations(data, _N_SHOWN, 0))
+    answers = data.task.labels or tuple(dict.fromkeys(query.answer for query in asked))
+    return scoring.candidate_log_probs(checkpoint, prefix, [data.task.prompt(query) for query in asked], answers)

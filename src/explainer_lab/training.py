@@ -30,7 +30,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from explainer.data.files import replace_file
 from explainer.errors import CheckpointError, ExperimentError
-from explainer.models import momentum_attention, onednn
+from explainer.models import momentum_attention
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.results.language_models import CURVE_WINDOWS
 from explainer.theory import momentum
@@ -273,8 +273,7 @@ class _Descent:
         """Descend once, at the rate that a budget has at this step; returns the loss before it."""
         setting = self.setting
         windows = _batch(self.stream, setting, step).to(setting.device)
-        with onednn.use_onednn():
-            logits = model(windows[:, :-1]).logits
+        logits = model(windows[:, :-1]).logits
         loss = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
         return clipped_step(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)
 

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -64,7 +63,7 @@ def test_what_it_asks_of_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that_it_compu
 
     monkeypatch.setattr(cli, "_compute", record)
     monkeypatch.setattr(loading, "skeleton", lambda name: {"KoboldAI/fairseq-dense-1.3B": model}[name])
-    monkeypatch.setattr(loading, "device_of", lambda _: SimpleNamespace(type="cuda"))
+    monkeypatch.setattr(memory, "default_device", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)
     monkeypatch.setattr(memory, "free_bytes", lambda _: T4)
     for words in typed:

@@ -2,11 +2,9 @@
 
 import os
 import re
-import resource
 import subprocess
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 import tiny_models
@@ -16,7 +14,7 @@ from conftest import ROOT
 from transformers import OlmoConfig, OlmoForCausalLM, XGLMConfig, XGLMForCausalLM
 
 from explainer import commands
-from explainer.errors import CheckpointError, ExperimentError
+from explainer.errors import CheckpointError
 from explainer.models import loading, memory
 from explainer_lab.agreement import Agreement, lessons_of
 from explainer_lab.comparison import Comparison
@@ -63,59 +61,8 @@ def test_an_agreement_counts_all_its_trainings(saved):
     assert Agreement(data=data).holds(setting) == (1, named * len((1, 2, 5)))
 
 
-def machine(root, available, limit=None):
-    """The files of a machine with so many free bytes, and of a job with a limit, half of it in use."""
-    (root / "proc").mkdir(parents=True)
-    (root / "proc" / "meminfo").write_text(f"MemTotal: 9 kB\nMemAvailable:  {available // 1024} kB\n")
-    (root / "sys/fs/cgroup").mkdir(parents=True)
-    files = {
-        "memory.max": limit or "max",
-        "memory.current": (limit or 0) // 2,
-        "memory.stat": "anon 9\ninactive_file 7\n",
-    }
-    for name, content in files.items():
-        (root / "sys/fs/cgroup" / name).write_text(str(content))
-    return root
-
-
-def test_free_memory_is_that_of_the_machine_or_of_the_job_or_of_its_addresses(tmp_path, monkeypatch):
-    here = torch.device("cpu")
-    assert memory.free_bytes(here, machine(tmp_path / "machine", 4096 * 1024)) == 4096 * 1024
-    assert memory.free_bytes(here, machine(tmp_path / "job", 4096 * 1024, limit=2048)) == 1024 + 7
-    assert memory.free_bytes(here, tmp_path / "none") is None
-    (tmp_path / "machine/proc/self").mkdir()
-    (tmp_path / "machine/proc/self/statm").write_text("3 2 1 0 0 5 0\n")
-    for kind, pages in ((resource.RLIMIT_AS, 3), (resource.RLIMIT_DATA, 5)):
-        limits = {kind: (1 << 20, 1 << 20)}
-        monkeypatch.setattr("resource.getrlimit", lambda kind, its=limits: its.get(kind, 2 * (resource.RLIM_INFINITY,)))
-        assert memory.free_bytes(here, tmp_path / "machine") == (1 << 20) - pages * os.sysconf("SC_PAGE_SIZE")
-
-
-V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-
-
-@pytest.mark.parametrize(
-    ("own", "mount", "files"),
-    [
-        ("0::/job/step\n", "", ("memory.max", "memory.current", "inactive_file")),
-        ("0::/job/step\n", "", ("memory.high", "memory.current", "unlisted")),
-        ("2:cpuset:/elsewhere\n5:hugetlb,memory:/job/step\n0::/other\n", "memory", V1),
-        ("5:memory:/of/the/host\n", "memory", V1),  # as in a container that sees its own group as the root
-    ],
-)
-def test_the_smallest_limit_of_all_groups_above_counts(tmp_path, own, mount, files):
-    machine(tmp_path, 1 << 20)
-    (tmp_path / "proc/self").mkdir()
-    (tmp_path / "proc/self/cgroup").write_text(own)
-    top = tmp_path / "sys/fs/cgroup" / mount
-    for folder, limit in ((top / "job/step", 1 << 19), (top / "job", 4096), (top, 5000)):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / files[0]).write_text(str(limit))
-        (folder / files[1]).write_text("1000")
-        (folder / "memory.stat").write_text(f"anon 9\n{files[2]} 7\n")
-    least = 5000 if "host" in own else 4096
-    assert memory.free_bytes(torch.device("cpu"), tmp_path) == least - 1000 + 7 * (files[2] != "unlisted")
-    assert memory.total_bytes(tmp_path) == least
+def test_free_memory_is_less_than_that_of_the_machine():
+    assert 0 < memory.free_bytes(torch.device("cpu")) < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys):
@@ -123,50 +70,34 @@ def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys
     need = memory.required_bytes(loading.skeleton(saved["llama"]), torch.float32, 4, 1, None)
     monkeypatch.setattr(memory, "free_bytes", lambda _: need - 1)
     asked = ["look", "--model", str(saved["llama"]), "--tasks", "capitals", "--k", "4", "--device", "cpu"]
-    assert commands.main(asked) == 1
+    assert commands.main([*asked, "--dtype", "float32"]) == 1
     assert "does not fit" in capsys.readouterr().err
-    memory.require_memory_to_score(str(saved["llama"]), torch.device("cpu"), torch.float32, 3)
+    memory.require_memory("it", torch.device("cpu"), need - 1)
 
 
 @pytest.mark.parametrize("computes", [True, False])
-def test_the_widest_format_that_fits_is_taken_and_the_gpu_is_told(monkeypatch, capsys, computes):
+def test_the_widest_format_that_fits_is_taken(monkeypatch, computes):
     """A GPU with room for float32, or for half of it; on a T4 the half is float16, which it computes in."""
-    t4 = SimpleNamespace(name="Tesla T4", total_memory=15_400_000_000)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: computes)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: t4)
-    monkeypatch.setattr(loading, "device_of", torch.device)
     half = torch.bfloat16 if computes else torch.float16
-    for free, dtype in ((6e9, torch.float32), (4e9, half)):
+    for free, dtype in ((6e9, torch.float32), (3.9e9, half)):
         monkeypatch.setattr(memory, "free_bytes", lambda _, free=free: free)
         assert memory.dtype_of("auto", "cuda", lambda dtype: dtype.itemsize * 10**9) == dtype
         assert memory.dtype_of("float16", "cuda", lambda _: pytest.fail("asked")) == torch.float16
-    assert commands.main(["models"]) == 0
-    of = "15.4 GB of the GPU Tesla T4 hold up to 2.0 billion in float32, 3.1 billion with --dtype"
-    assert f"{of} {str(half).removeprefix('torch.')}." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("workers", "message"), [(1, "give --dtype bfloat16 "), (3, "3 processes .* fewer --workers")])
-def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monkeypatch, workers, message):
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monkeypatch, workers):
     model, study = str(saved["llama"]), Comparison(data={"toy": toy_study.DATA})
     settings = [toy_study.setting(model, seed=seed) for seed in range(2)]
     monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("loaded"))
     need = study.needs(settings[0])
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need - 1)
     planned = study.plan(settings, Store(tmp_path))
-    with pytest.raises(CheckpointError, match=f"does not fit: a setting needs about .* in float32.*{message}"):
+    with pytest.raises(CheckpointError, match=r"does not fit: it needs about .* fewer --workers"):
         list(study.estimates(planned, Store(tmp_path), workers))
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need)
     list(study.estimates(planned, Store(tmp_path), workers))
-
-
-def test_memory_that_runs_out_is_said(saved, tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
-
-    monkeypatch.setattr(loading, "load", full)
-    with pytest.raises(ExperimentError, match="memory ran out: give --dtype bfloat16, fewer --workers"):
-        toy_study.start([toy_study.setting(str(saved["llama"]))], Store(tmp_path))
 
 
 @pytest.mark.slow

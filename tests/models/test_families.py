@@ -12,7 +12,7 @@ from transformers import AutoConfig
 
 from explainer.errors import CheckpointError
 from explainer.models import architectures, finetuning, hooks, interventions, scoring
-from explainer.models.architectures import FAMILIES, INTERVENTIONS, PATCHES, RECORDING
+from explainer.models.architectures import FAMILIES, PATCHES, RECORDING
 
 CONTEXT = "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bore\nSentiment: Negative\n"
 PROMPTS = ("Review: a film\nSentiment:", "cat ->", "Article: the coach left\nTopic:")
@@ -53,9 +53,7 @@ def whole(checkpoint, ids, **options):
 
 
 def can(family, measure):
-    name, set_so = family.partition(",")[0], tiny_models.FURTHER.get(family, {})
-    by_setting = {"alibi": (RECORDING, INTERVENTIONS), "qk_layernorm": (RECORDING,)}
-    return measure not in {*FAMILIES[name].refused, *(m for key in by_setting.keys() & set_so for m in by_setting[key])}
+    return measure not in FAMILIES[family.partition(",")[0]].refused
 
 
 def test_every_family_is_tested_here_or_by_the_tests_of_the_books_own():
@@ -79,6 +77,10 @@ def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family
         with pytest.raises(CheckpointError, match=f"{family.partition(',')[0]}: no recording, because"):
             tiny_models.record(checkpoint, prefix, PROMPTS)
         return
+    if getattr(checkpoint.model.config, "qk_layernorm", False):  # each head normalises its queries and keys
+        with pytest.raises(CheckpointError, match="is not a softmax of q"):
+            tiny_models.record(checkpoint, prefix, PROMPTS)
+        return
     records = tiny_models.record(checkpoint, prefix, PROMPTS)
     for i, ids in enumerate(scoring.prompt_token_ids(checkpoint, prefix, PROMPTS)):
         model, seen = copy.deepcopy(checkpoint.model), []
@@ -88,8 +90,6 @@ def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family
             input_ids=torch.tensor([[*prefix.ids, *ids]]), use_cache=False, output_attentions=True
         ).attentions
         torch.testing.assert_close(records.outputs[i], torch.stack(seen), **SINGLE)
-        if attentions[0] is None:  # Falcon keeps none
-            continue
         ours = torch.cat([records.context_scores[i], records.own_scores[i]], -1).softmax(-1)
         torch.testing.assert_close(ours, torch.stack([a[0, :, -1] for a in attentions]), check_dtype=False, **SINGLE)
 
@@ -107,9 +107,7 @@ def of_keys_and_values(model):
             mask[config.hidden_size :] = 1  # the queries come first
         elif module == "query_key_value":
             size = config.hidden_size // config.num_attention_heads
-            grouped = config.model_type == "falcon"  # the queries of a group before its key and value
-            groups = (len(mask) // size - config.num_attention_heads) // 2 if grouped else config.num_attention_heads
-            mask.view(groups, len(mask) // groups // size, -1)[:, -2:] = 1
+            mask.view(config.num_attention_heads, 3 * size, -1)[:, size:] = 1
         if mask.any():
             masks[name] = mask
     return masks
@@ -185,12 +183,8 @@ def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(trainee):
     require_same_weights(finetuned, trainee, model)
 
 
-def test_interventions_exchange_attention_or_are_refused_by_name(family, checkpoint, prefix):
+def test_interventions_exchange_attention_and_patches_are_made_or_refused_by_name(family, checkpoint, prefix):
     asked = checkpoint, prefix, PROMPTS
-    if not can(family, INTERVENTIONS):
-        with pytest.raises(CheckpointError, match=f"{family.partition(',')[0]}: no interventions, because"):
-            interventions.after_context(*asked)
-        return
     after, without = interventions.after_context(*asked), interventions.without_context(*asked)
     icl, zsl, layers = after.run(), without.run(), architectures.architecture(checkpoint.model).layers
     for i, ids in enumerate(scoring.prompt_token_ids(*asked)):

@@ -313,8 +313,7 @@ SEVERAL = drawn((7, 12, 2, 9), 0), drawn((3, 5, 11, 4), 1), drawn((6, 6, 6, 6), 
 
 
 def assert_same(one, other, checkpoint):
-    rounds_to_float32 = checkpoint.dtype == torch.float32 or checkpoint.model.config.model_type == "gpt_neo"
-    tolerance = 5e-6 if rounds_to_float32 else 1e-10
+    tolerance = 5e-6 if checkpoint.dtype == torch.float32 else 1e-10
     near = {"rtol": tolerance, "atol": tolerance, "equal_nan": True}
     assert (one.lr, one.diverged_at, len(one.losses)) == (other.lr, other.diverged_at, len(other.losses))
     for name in ("losses", "gradient_norms", "loss_after"):

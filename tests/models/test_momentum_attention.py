@@ -159,12 +159,11 @@ SLIDING = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers":
     ("config", "message"),
     [
         (tiny_models.CONFIGS["opt"], r"model type 'opt'.*gpt2, llama"),
-        (tiny_models.CONFIGS["gpt_neo"], r"model type 'gpt_neo'.*gpt2, llama"),
         (MistralConfig(**GROUPED, sliding_window=8), "sliding window of 8 tokens"),
         (Qwen2Config(**GROUPED, **SLIDING), "sliding window of 8 tokens"),
         (GPT2Config(n_embd=8, n_layer=1, n_head=2, vocab_size=20, add_cross_attention=True), "without cross-attention"),
     ],
-    ids=["opt", "gpt_neo", "mistral", "qwen2", "cross-attention"],
+    ids=["opt", "mistral", "qwen2", "cross-attention"],
 )
 def test_what_it_would_get_wrong_is_refused_by_name(config, message):
     model = AutoModelForCausalLM.from_config(config)

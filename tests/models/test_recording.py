@@ -25,7 +25,6 @@ from explainer.theory import duality
 FAMILIES = (*tiny_models.CONFIGS, *tiny_models.MORE, "qwen2, window")
 OUTPUT = {
     "gpt2": "attn.c_proj",
-    "gpt_neo": "attention.out_proj",
     "gpt_neox": "attention.dense",
     "llama": "self_attn.o_proj",
     "opt": "self_attn.out_proj",
@@ -83,7 +82,7 @@ class Eager:
         self.weights = torch.stack([weights[0, :, -1] for weights in result.attentions])
         d = getattr(model.config, "head_dim", None) or self.outputs.shape[-1] // heads
         self.queries = torch.stack(self._queries(family, seen["query"], heads, d))
-        if not eager:  # GPT-Neo, XGLM: separate projections, no rotation
+        if not eager:  # XGLM: separate projections, no rotation
             products = zip(self.queries, seen["key"], strict=True)
             seen["scores"] = [torch.einsum("hd,nhd->hn", q.view(heads, d), k.view(-1, heads, d)) for q, k in products]
         self.scores = torch.stack(seen["scores"])
@@ -102,8 +101,6 @@ class Eager:
     @staticmethod
     def _queries(family, seen, heads, d):
         last = [output[-1] for output in seen]
-        if family == "gpt_neo":
-            return last
         if family == "gpt2":
             last = [fused[: heads * d] for fused in last]
         if family == "gpt_neox":
@@ -121,8 +118,6 @@ def layer_scale(checkpoint):
 def outside_window(checkpoint, n):
     """Mask (layers, 1, n) of the tokens that the last of n does not attend to, written out by hand."""
     hidden = torch.zeros(checkpoint.model.config.num_hidden_layers, 1, n, dtype=torch.bool)
-    if checkpoint.model.config.model_type == "gpt_neo":
-        hidden[1::2, :, : max(n - 16, 0)] = True
     if checkpoint.model.config.to_dict().get("use_sliding_window"):
         hidden[1:, :, : max(n - 8, 0)] = True
     return hidden
@@ -215,8 +210,8 @@ def test_candidates_that_begin_alike_are_recorded_where_they_part(checkpoint):
     alike, prefix = ("unhappy", "unsure"), scoring.encode(checkpoint, CONTEXT)
     longer = [f"{prompt} un" for prompt in PROMPTS]
     ours, expected = record(checkpoint, prefix, PROMPTS, alike), record(checkpoint, prefix, longer)
-    torch.testing.assert_close(ours.outputs, expected.outputs)
-    torch.testing.assert_close(ours.own_scores, expected.own_scores)
+    torch.testing.assert_close(ours.outputs, expected.outputs, rtol=1e-4, atol=2e-5)
+    torch.testing.assert_close(ours.own_scores, expected.own_scores, rtol=1e-4, atol=2e-5)
     for a, b in zip(
         recording.linear_maps(checkpoint, prefix, PROMPTS, alike),
         recording.linear_maps(checkpoint, prefix, longer),
@@ -322,7 +317,7 @@ def test_linear_maps_are_the_sum_of_values_times_scores(checkpoint, context, suf
             for W, tokens in ((maps.own[layer], ~demonstrated), (maps.context[layer], demonstrated)):
                 expected = torch.einsum("ht,htd->hd", weights * (tokens & ~hidden[layer]), V)
                 W_q = torch.einsum("hvd,hd->hv", W.double(), q)
-                digits = 1e-5 if exact.model.config.model_type in ("gpt_neo", "xglm") else 1e-10
+                digits = 1e-5 if exact.model.config.model_type == "xglm" else 1e-10
                 largest = weights.abs().amax().item() * V.abs().amax().item()
                 torch.testing.assert_close(W_q, expected, rtol=0, atol=digits * largest)
     if len(prefix) < 2:
@@ -352,12 +347,11 @@ BY_LAYER = tiny_models.MORE["gpt2, scaled by layer"]
 
 @pytest.mark.parametrize("config", [*tiny_models.CONFIGS.values(), UNSCALED, BY_LAYER], ids=lambda one: one.model_type)
 def test_softmax_attention_of_a_head_is_what_transformers_computes(config, monkeypatch):
-    """The query carries an unusual scale; the prompt for GPT-Neo stays within its windows."""
+    """The query carries an unusual scale."""
     checkpoint = tiny_models.random_checkpoint(config)
-    ids = IDS[:12] if config.model_type == "gpt_neo" else IDS
     with tiny_models.unchanged(checkpoint.model):
-        layers = read_heads(checkpoint, ids)
-    eager = Eager(checkpoint, ids, monkeypatch)
+        layers = read_heads(checkpoint, IDS)
+    eager = Eager(checkpoint, IDS, monkeypatch)
     assert len(layers) == len(eager.weights) == len(eager.read)
     for layer, weights, read in zip(layers, eager.weights, eager.read, strict=True):
         assert {x.dtype for head in layer for x in (head.query, head.keys, head.values)} == {torch.float64}

@@ -52,16 +52,22 @@ def write_tiny(path, kind=Kind.Q4_1):
     def add_norm(name):
         writer.add_tensor(f"{name}.weight", random.normal(1, 0.1, 64).astype(np.float32))
 
-    with tiny_models.gguf_file(path, **TINY) as writer:
-        add("token_embd", 96, 64, kind=Kind.Q8_0)
-        add_norm("output_norm")
-        for layer in range(3):
-            rows = {"attn_q": 64, "attn_k": 32, "attn_v": 32, "attn_output": 64, "ffn_gate": 96, "ffn_up": 96}
-            for name, n in rows.items():
-                add(f"blk.{layer}.{name}", n, 64)
-            add(f"blk.{layer}.ffn_down", 64, 96)
-            for name in ("attn_norm", "ffn_norm"):
-                add_norm(f"blk.{layer}.{name}")
+    writer = gguf.GGUFWriter(path, "llama")
+    for name, value in TINY.items():
+        getattr(writer, f"add_{name}")(value)
+    add("token_embd", 96, 64, kind=Kind.Q8_0)
+    add_norm("output_norm")
+    for layer in range(3):
+        rows = {"attn_q": 64, "attn_k": 32, "attn_v": 32, "attn_output": 64, "ffn_gate": 96, "ffn_up": 96}
+        for name, n in rows.items():
+            add(f"blk.{layer}.{name}", n, 64)
+        add(f"blk.{layer}.ffn_down", 64, 96)
+        for name in ("attn_norm", "ffn_norm"):
+            add_norm(f"blk.{layer}.{name}")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
     return path
 
 
@@ -211,7 +217,7 @@ def test_patches_are_those_of_the_package(tiny):
     """Two queries with their context and without, and a third without that has the mean of their patches."""
     graph, shape = web_model._onnx_bytes(tiny)
     tokenizer = tiny_models.tokenizer()
-    checkpoint = Checkpoint(transformers_llama(tiny, shape), tokenizer, "tiny", None, ())
+    checkpoint = Checkpoint(transformers_llama(tiny, shape), tokenizer, "tiny", None)
     random, prompts = np.random.default_rng(4), ["ab", "a", "dec"]
     first, queries = checkpoint.first_token_id, [checkpoint.tokenize(prompt) for prompt in prompts]
     assert max(map(max, queries)) < 96

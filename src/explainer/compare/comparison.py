@@ -21,7 +21,7 @@ from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import ExperimentError
-from explainer.models import finetuning, loading, scoring
+from explainer.models import finetuning, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics
@@ -63,7 +63,6 @@ class ComparisonSetting:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        object.__setattr__(self, "checkpoint", loading.canonical_checkpoint(self.checkpoint))
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         require(self.k >= 1, f"k = {self.k}: fine-tuning needs at least 1 demonstration.")
         require(self.n_queries >= 2, f"{self.n_queries} queries: comparisons between queries need at least 2.")

@@ -1,12 +1,11 @@
 """Where published results are, how their numbers are written, and how a file or a folder gets there whole."""
 
-import errno
 import json
 import math
 import os
 import tempfile
 import uuid
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -111,24 +110,3 @@ def fresh_folder(home: Path) -> Iterator[Path]:
         if home.exists():
             os.replace(home, Path(work, "stale"))
         os.replace(fresh, home)
-
-
-# Until nobody asks for these: what the system says is shown as it is.
-
-
-def canonical_name(name: str, others: Container[str] = ()) -> str:
-    """A path that is here as it is written shortest, so that what it holds has one name; `others` are no paths."""
-    plain = os.path.normpath(os.path.expanduser(name))
-    try:
-        same = os.path.samefile(os.path.expanduser(name), plain)  # not so for .. behind a link
-    except (OSError, ValueError):
-        return name
-    return plain if same and plain not in others else name
-
-
-def limit_advice(error: BaseException) -> str | None:
-    """What to do where a user has opened all files, or started all processes and threads, that he may; else None."""
-    number, way = getattr(error, "errno", None), "raise the limit (ulimit {}), or give fewer --workers and --threads"
-    if number in (errno.EMFILE, errno.ENFILE):
-        return way.format("-n")
-    return way.format("-u") if number == errno.EAGAIN or "can't start new thread" in str(error) else None

@@ -2,9 +2,8 @@
 
 The three projections of attention are separate linear layers (Llama and most others), or one layer with its output
 features in the order [q | k | v] (Phi-3; stored transposed: GPT-2), or in the order (key head, [its q's | k | v], head
-size) (GPT-NeoX, BLOOM, Falcon). Every projection is shown in one form, weight (heads, head size, d) and bias (heads,
-head size), as a view: to write into it is to write into the model. Only queries that stand in several groups between
-keys (Falcon 40B) are a copy.
+size) (GPT-NeoX). Every projection is shown in one form, weight (heads, head size, d) and bias (heads, head size), as a
+view: to write into it is to write into the model.
 
 A family is a row of `FAMILIES`. What cannot be done for one is refused for that one measure, by name.
 """
@@ -80,7 +79,6 @@ class Layer:
     The output of `block` (the first item, if it is a tuple) is the residual stream after it, (..., d). The output of
     `output` is the attention output after its projection, before the residual is added: the self-attention output of
     Dai et al. (2023). A score is q . k * `scaling`. A token attends to `window` tokens up to its own, to all if None.
-    `rotates` says whether queries and keys are turned by their positions.
     """
 
     block: nn.Module
@@ -91,7 +89,6 @@ class Layer:
     output: nn.Module
     scaling: float
     window: int | None
-    rotates: bool
     mlp: MLP
 
     def queries(self, output: Tensor) -> Tensor:
@@ -107,15 +104,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class Architecture:
-    """The parts of a model that the study touches, under the same names for every family.
-
-    `turns_neighbours`: positions rotate entries 2i and 2i + 1 together (GPT-J), not i and i + d / 2 (Su et al. 2021).
-    """
+    """The parts of a model that the study touches, under the same names for every family."""
 
     model: PreTrainedModel
     layers: tuple[Layer, ...]
     final: tuple[nn.Module, ...]
-    turns_neighbours: bool
 
     @property
     def n_layers(self) -> int:
@@ -154,40 +147,18 @@ class Architecture:
             return heads
         apply = sys.modules[type(self.model).__module__].apply_rotary_pos_emb  # each family's own, in no registry
         cos, sin = rotation
-        n = cos.shape[-1] * (2 if self.turns_neighbours else 1)
-        turned, rest = heads[..., :n], heads[..., n:]
-        if self.turns_neighbours:  # which has tokens before heads
-            turned = apply(turned.transpose(1, 2), sin, cos).transpose(1, 2)
-        else:
-            turned = apply(turned, turned, cos, sin)[0]
-        return torch.cat([turned, rest], -1)
-
-    def cos_and_sin(self, rotation: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """What `rotary` returns, in this order."""
-        return rotation[::-1] if self.turns_neighbours else rotation
+        turned, rest = heads[..., : cos.shape[-1]], heads[..., cos.shape[-1] :]
+        return torch.cat([apply(turned, turned, cos, sin)[0], rest], -1)
 
     def readout(self, hidden: Tensor) -> Tensor:
         """Logits, (..., vocab), of the residual stream (..., d) after any block: final norm, then output embedding."""
         for module in self.final:
             hidden = module(hidden)
-        return logits(self.model, hidden)
+        return self.model.get_output_embeddings()(hidden)
 
 
-def logits(model: PreTrainedModel, hidden: Tensor) -> Tensor:
-    """Logits, (..., vocab), of last hidden states, (..., d): the output embedding, and what some families do to it.
-
-    Granite divides the logits by a constant, Gemma 2 lets no logit grow beyond a soft cap c: c tanh(z / c).
-    """
-    found, config = model.get_output_embeddings()(hidden), model.config
-    if scaling := getattr(config, "logits_scaling", None):
-        found = found / scaling
-    if cap := getattr(config, "final_logit_softcapping", None):
-        found = cap * torch.tanh(found / cap)
-    return found
-
-
-RECORDING, PATCHES, INTERVENTIONS = "recording", "patches", "interventions"
-"""What is asked of a family by `require`: scores and maps of attention, changes of weights, edited passes."""
+RECORDING, PATCHES = "recording", "patches"
+"""What is asked of a family by `require`: scores and maps of attention, changes of weights."""
 
 
 @dataclass(frozen=True)
@@ -209,7 +180,6 @@ class Family:
     mlp_norm: str | None = "post_attention_layernorm"  # None where attention and MLP are parallel
     mlp_inputs: tuple[str, ...] = ("mlp.gate_proj", "mlp.up_proj")
     mlp_output: str = "mlp.down_proj"
-    turns_neighbours: bool = False
     refused: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -225,29 +195,11 @@ _OPT_FINAL = ("model.decoder.final_layer_norm", "model.decoder.project_out")
 _BY_KEY_HEAD = {"output": "dense", **_fused("query_key_value", "by key head"), **_MLP_NEOX}
 _AFTER = {PATCHES: "a norm stands between the output of the MLP and the residual stream"}
 _TWO_ROTATIONS = {RECORDING: "its layers turn queries and keys by two kinds of angles"}
-_SOFT_CAP = {RECORDING: "a soft cap bounds its scores"}
-_ALIBI = "its scores have a bias that grows with the distance (ALiBi)"
 
 FAMILIES: Mapping[str, Family] = {
-    "bloom": Family(
-        **_GPT2, attention="self_attention", **_BY_KEY_HEAD, refused=dict.fromkeys((RECORDING, INTERVENTIONS), _ALIBI)
-    ),
-    "falcon": Family(**_GPT2, attention="self_attention", **_BY_KEY_HEAD),
-    "gemma2": Family(mlp_norm="pre_feedforward_layernorm", refused=_AFTER | _SOFT_CAP),
     "gemma3_text": Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", refused=_AFTER | _TWO_ROTATIONS),
     "gpt2": Family(**_GPT2, attention="attn", output="c_proj", **_fused("c_attn", "[q | k | v]"), **_MLP_GPT2),
-    "gpt_neo": Family(**_GPT2, attention="attn.attention", output="out_proj", **_MLP_GPT2),
     "gpt_neox": Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_KEY_HEAD),
-    "gptj": Family(
-        **_GPT2,
-        attention="attn",
-        output="out_proj",
-        mlp_norm=None,
-        mlp_inputs=("mlp.fc_in",),
-        mlp_output="mlp.fc_out",
-        turns_neighbours=True,
-    ),
-    "granite": Family(refused={PATCHES: "the output of the MLP is scaled before it is added to the residual stream"}),
     "llama": Family(),
     "mistral": Family(),
     "olmo2": Family(mlp_norm="mlp.gate_proj", query_norm="q_norm", refused=_AFTER),
@@ -258,7 +210,6 @@ FAMILIES: Mapping[str, Family] = {
     "phi3": Family(**_fused("qkv_proj", "[q | k | v]"), mlp_inputs=("mlp.gate_up_proj",)),
     "qwen2": Family(),
     "qwen3": Family(query_norm="q_norm"),
-    "smollm3": Family(),
     "stablelm": Family(),
     "xglm": Family(final=("model.layer_norm",), **_FAIRSEQ),
 }
@@ -276,32 +227,26 @@ def architecture(model: PreTrainedModel) -> Architecture:
     blocks = attrgetter(family.blocks)(model)
     layers = tuple(_layer(family, block, config, i) for i, block in enumerate(blocks))
     final = tuple(module for module in final if module is not None)
-    return Architecture(model, layers, final, family.turns_neighbours)
+    return Architecture(model, layers, final)
 
 
 def require(model: PreTrainedModel, measure: str) -> None:
     """Raise CheckpointError, with the reason, where a measure cannot be taken of the family of a model."""
     reason = FAMILIES.get(model.config.model_type, Family()).refused.get(measure)  # others `architecture` refuses
-    if measure != PATCHES and getattr(model.config, "alibi", False):  # Falcon, as it is set
-        reason = _ALIBI
-    if measure == RECORDING and getattr(model.config, "qk_layernorm", False):  # Phi and StableLM, as they are set
-        reason = "each head normalises its queries and keys"
     if reason:
         raise CheckpointError(f"{model.config.model_type}: no {measure}, because {reason}; use another family for it.")
 
 
 def _window(config: PreTrainedConfig, i: int) -> int | None:
     """How many tokens up to its own a token of layer i attends to; None where that is all of them."""
-    kinds = getattr(config, "attention_layers", None) or getattr(config, "layer_types", None)
-    if kinds is None:
-        return getattr(config, "sliding_window", None)
-    widths = {"local": "window_size", "sliding_attention": "sliding_window"}
-    return getattr(config, widths.get(kinds[i], ""), None)
+    kinds = getattr(config, "layer_types", None)
+    return getattr(config, "sliding_window", None) if kinds is None or kinds[i] == "sliding_attention" else None
 
 
 def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -> Layer:
     attention = attrgetter(family.attention)(block)
-    q, k, v = _projections(family, attention, config.num_attention_heads, _n_key_heads(config))
+    n_key_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    q, k, v = _projections(family, attention, config.num_attention_heads, n_key_heads)
     return Layer(
         block=block,
         query=q,
@@ -309,25 +254,15 @@ def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -
         value=v,
         query_module=getattr(attention, family.query_norm) if family.query_norm else q.module,
         output=getattr(attention, family.output),
-        scaling=getattr(attention, "scaling", getattr(attention, "inv_norm_factor", 1.0)),  # GPT-Neo does not scale
+        scaling=attention.scaling,
         window=_window(config, i),
-        rotates=bool(getattr(attention, "use_rope", True)),
         mlp=_mlp(family, block, config),
     )
 
 
-def _n_key_heads(config: PreTrainedConfig) -> int:
-    if getattr(config, "new_decoder_architecture", False):  # Falcon 40B
-        return config.num_kv_heads
-    one = getattr(config, "multi_query", False)
-    return 1 if one else getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-
-
 def _mlp(family: Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
     inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
-    flags = ("use_parallel_residual", "parallel_attn", "new_decoder_architecture")
-    parallel = family.mlp_norm is None or any(getattr(config, flag, False) for flag in flags)
-    if parallel:
+    if family.mlp_norm is None or getattr(config, "use_parallel_residual", False):
         stream = None
     elif not getattr(config, "do_layer_norm_before", True):  # OPT-350m: that norm comes after the MLP
         stream = inputs[0]

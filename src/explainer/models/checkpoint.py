@@ -1,12 +1,8 @@
 """A checkpoint: a causal language model, its tokenizer, and which token every text begins with."""
 
-import json
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
-from pathlib import Path
 
 import torch
 from jaxtyping import Int
@@ -14,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures, byte_tokens, onednn
+from explainer.models import byte_tokens
 
 _FAIRSEQ = ("opt", "xglm")
 _END_OF_TEXT = "<|endoftext|>"
@@ -31,7 +27,6 @@ class Checkpoint:
     tokenizer: PreTrainedTokenizerBase
     name: str
     revision: str | None
-    files: tuple[Path, ...]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -45,30 +40,29 @@ class Checkpoint:
 
     @property
     def context_length(self) -> int:
-        """Largest number of tokens that the model has positions for; of BLOOM, which has none, that of its training.
+        """Largest number of tokens that the model has positions for.
 
         Angles that change with the length of a text (LongRoPE, dynamic NTK) would turn a prefix, computed once, by
         others than the whole prompt: such a model has the length up to which they stay.
         """
         config = self.model.config
-        longest = getattr(config, "max_position_embeddings", None) or getattr(config, "seq_length", 2048)
         rope = getattr(config, "rope_parameters", None) or {}
         if rope.get("rope_type") in ("longrope", "dynamic"):
-            longest = rope.get("original_max_position_embeddings") or getattr(
-                config, "original_max_position_embeddings", longest
+            return rope.get("original_max_position_embeddings") or getattr(
+                config, "original_max_position_embeddings", config.max_position_embeddings
             )
-        return longest
+        return config.max_position_embeddings
 
     @cached_property
     def first_token_id(self) -> int:
         """Id of the token at position 0 of every sequence, which must look like the one in pretraining.
 
         It is what the tokenizer itself puts there (`</s>` for OPT and XGLM, `<s>` for Llama); else `<|endoftext|>`
-        (GPT-2, GPT-Neo, Pythia, SmolLM2, whose own bos token belongs to the chat format); else the bos token of the
+        (GPT-2, Pythia, SmolLM2, whose own bos token belongs to the chat format); else the bos token of the
         tokenizer or the configuration (fairseq).
         """
         own = self.tokenizer("a")["input_ids"]
-        if len(own) > 1 and own[0] in self.tokenizer.all_special_ids and self._declared(own[0]):
+        if len(own) > 1 and own[0] in self.tokenizer.all_special_ids:
             return own[0]
         return self._special_id("bos_token_id")
 
@@ -83,7 +77,7 @@ class Checkpoint:
             ids.reverse()  # fairseq's dictionary is fixed; the tokenizers of its ports were not written for it
         else:
             added = self.tokenizer.added_tokens_decoder.items()
-            ids = [i for i, token in added if str(token) == _END_OF_TEXT and self._declared(i)] + ids
+            ids = [i for i, token in added if str(token) == _END_OF_TEXT] + ids
         found = next((i for i in ids if isinstance(i, int) and i < self.model.config.vocab_size), None)
         if found is None:
             raise CheckpointError(
@@ -92,17 +86,6 @@ class Checkpoint:
             )
         return found
 
-    def _declared(self, token_id: int) -> bool:
-        """Whether the files have a token; a tokenizer class adds its own default ones where they lack them."""
-        path = self.files[0].parent / "tokenizer.json"
-        if not path.is_file() or self.files[0].suffix.lower() == ".gguf":  # which holds its own
-            return True
-        written = json.loads(path.read_text("utf-8"))
-        vocabulary = written["model"].get("vocab", {})
-        known = {one["content"] for one in written.get("added_tokens", ())}
-        known.update(vocabulary if isinstance(vocabulary, dict) else (token for token, _ in vocabulary))
-        return self.tokenizer.convert_ids_to_tokens(token_id) in known
-
     def tokenize(self, text: str) -> list[int]:
         """Token ids of a text, none of them special: `</s>` in a text is four characters, not its end."""
         return self.tokenize_all([text])[0]
@@ -110,18 +93,7 @@ class Checkpoint:
     def tokenize_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text as in `tokenize`, in one call of the tokenizer."""
         as_text = {"add_special_tokens": False, "split_special_tokens": True}
-        ids = self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
-        self.require_known(chain.from_iterable(ids))
-        return ids
-
-    def require_known(self, ids: Iterable[int]) -> None:
-        """CheckpointError for a token that the model has no embedding of, as of another model's tokenizer."""
-        known, largest = self.model.get_input_embeddings().weight.shape[0], max(ids, default=0)
-        if largest >= known:
-            raise CheckpointError(
-                f"{self.name}: its tokenizer gives token {largest}, and the model has {known}; save beside it the "
-                "tokenizer that it was trained with."
-            )
+        return self.tokenizer(list(texts), **as_text)["input_ids"] if texts else []
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of tokens whose bytes are joined; what is no whole character is as `byte_tokens.readable` has it."""
@@ -139,15 +111,8 @@ class Checkpoint:
 
     def hidden(self, **inputs) -> Tensor:
         """Last hidden states, shape (batch, length, d), before the output embedding."""
-        with self._products():
-            return self.model.base_model(**inputs).last_hidden_state
+        return self.model.base_model(**inputs).last_hidden_state
 
     def logits(self, hidden: Tensor) -> Tensor:
         """float32 logits, shape (..., vocab), of last hidden states, shape (..., d)."""
-        with self._products():
-            return architectures.logits(self.model, hidden).float()
-
-    def _products(self) -> AbstractContextManager:
-        """oneDNN for the matrix products of a pass that needs no gradient, in float32 on a processor it supports."""
-        plain = torch.is_grad_enabled() or self.dtype != torch.float32 or self.device.type != "cpu"
-        return nullcontext() if plain else onednn.use_onednn()
+        return self.model.get_output_embeddings()(hidden).float()

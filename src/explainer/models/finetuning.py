@@ -26,7 +26,7 @@ from tqdm import tqdm, trange
 
 from explainer.data.tasks import Example, Task
 from explainer.errors import DivergenceError
-from explainer.models import architectures, hooks, onednn, scoring
+from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Architecture, Layer, Projection
 from explainer.models.loading import Checkpoint
 
@@ -350,14 +350,13 @@ class _Descent:
         """The states of every run after these numbers of steps."""
         kept: list[dict[int, FineTuned]] = [{} for _ in self._runs]
         n_steps = max(after)
-        with onednn.use_onednn():
-            for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
-                if None in self._diverged:
-                    self._step(t)
-                if t + 1 in after:
-                    # If no step follows, with the updates themselves: copies would double the memory.
-                    for states, state in zip(kept, self._states(t + 1, copied=t + 1 < n_steps), strict=True):
-                        states[t + 1] = state
+        for t in tqdm(range(n_steps), desc="fine-tuning", unit="step", disable=not progress):
+            if None in self._diverged:
+                self._step(t)
+            if t + 1 in after:
+                # If no step follows, with the updates themselves: copies would double the memory.
+                for states, state in zip(kept, self._states(t + 1, copied=t + 1 < n_steps), strict=True):
+                    states[t + 1] = state
         return kept
 
     def _step(self, t: int) -> None:
@@ -463,7 +462,7 @@ class _Padded(NamedTuple):
 def _language_modelling(architecture: Architecture, asked: Sequence[_Asked]) -> tuple[Tensor, Tensor]:
     texts = _Padded.of(asked, architecture.model.device)
     hidden = architecture.model.base_model(input_ids=texts.ids, use_cache=False).last_hidden_state
-    losses = texts.mean_losses(architectures.logits(architecture.model, hidden[texts.run, texts.place]))
+    losses = texts.mean_losses(architecture.model.get_output_embeddings()(hidden[texts.run, texts.place]))
     return losses, losses.sum()
 
 

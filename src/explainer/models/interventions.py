@@ -192,7 +192,6 @@ def _padded(
             for one, stem in zip(ids, scoring.answer_prefixes(checkpoint, prompts, candidates), strict=True)
         ]
     lengths = torch.tensor([*map(len, ids)])
-    architectures.require(checkpoint.model, architectures.INTERVENTIONS)
     scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))
     windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
     for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
@@ -349,7 +348,7 @@ def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edi
     probes = [_Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
         hidden = _hidden(checkpoint, group, scoring.cache_from(group.keys, group.values))
-    logits = architectures.logits(checkpoint.model, group.place.of(hidden))
+    logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
 

@@ -207,11 +207,11 @@ class _Pass:
         of_context = torch.arange(self.keys[0].shape[1], device=self.keys[0].device) < self.n_context
         of_context[0] = False
         own, context, dtype = [], [], self.outputs.dtype
-        for layer, K, V, mask in zip(self.architecture.layers, self.keys, self.values, self.unseen, strict=True):
+        for K, V, mask in zip(self.keys, self.values, self.unseen, strict=True):
             for kept, part in ((own, ~of_context), (context, of_context)):
                 tokens = part & ~mask[j, 0]
                 W = V[:, tokens].to(dtype).mT @ K[:, tokens].to(dtype)
-                kept.append(self.architecture.rotated(W[None], back if layer.rotates else None)[0].cpu())
+                kept.append(self.architecture.rotated(W[None], back)[0].cpu())
         return LinearMaps(torch.stack(own), torch.stack(context))
 
     def heads(self, j: int) -> list[list[Head]]:
@@ -285,8 +285,7 @@ class _Recorder:
         self._queries, self._heads, self._outputs, self._rotation = [], [], [], None
 
     def _keep_rotation(self, _module: nn.Module, _args: tuple, rotation: tuple[Tensor, Tensor]) -> None:
-        cos_and_sin = self._architecture.cos_and_sin(rotation)
-        self._rotation = tuple(part[:, self._last].to(self._dtype) for part in cos_and_sin)
+        self._rotation = tuple(part[:, self._last].to(self._dtype) for part in rotation)
 
     def _keep_query(self, layer: Layer, _x: Tensor, output: Tensor) -> None:
         self._queries.append(layer.queries(output[0, self._last].to(self._dtype)))
@@ -308,9 +307,9 @@ class _Recorder:
         by_window = {window: self._unseen(n_keys, window) for window in {layer.window for layer in self._layers}}
         unseen = [by_window[layer.window] for layer in self._layers]
         rotated, scores = [], []
-        for layer, q, K, mask in zip(self._layers, self._queries, keys, unseen, strict=True):
+        for q, K, mask in zip(self._queries, keys, unseen, strict=True):
             heads = q.unflatten(-1, (-1, d)).transpose(0, 1)[None]
-            heads = self._architecture.rotated(heads, self._rotation if layer.rotates else None)[0].transpose(0, 1)
+            heads = self._architecture.rotated(heads, self._rotation)[0].transpose(0, 1)
             of_keys = heads.unflatten(1, (len(K), -1))  # one product for each group of heads with its keys
             S = torch.einsum("mkgd,knd->mkgn", of_keys, K.to(self._dtype)).flatten(1, 2)
             rotated.append(heads)

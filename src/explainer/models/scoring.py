@@ -2,9 +2,8 @@
 
 A causal model computes the keys and values of the demonstrations without looking at the query. They are therefore
 computed once (a `Prefix`) and sliced for every smaller number of demonstrations. Queries are packed one behind the
-other into rows that attend to the prefix; a block-diagonal mask, or attention in two parts that needs none, keeps them
-apart, and positions are passed explicitly, so that every number equals that of one forward pass over the whole prompt.
-No padding, no copies.
+other into rows that attend to the prefix; a block-diagonal mask keeps them apart, and positions are passed explicitly,
+so that every number equals that of one forward pass over the whole prompt. No padding, no copies.
 """
 
 import warnings
@@ -15,10 +14,7 @@ from itertools import accumulate, chain, permutations, takewhile
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
-from torch.overrides import TorchFunctionMode
 from tqdm import tqdm
 from transformers.cache_utils import DynamicCache
 
@@ -27,16 +23,12 @@ from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import CheckpointError, TaskError
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
-from explainer.models.onednn import private_operator
 
 PACK_TOKENS = 512
 """Query tokens in one forward pass: enough for fast matrix products, few enough that a mask costs little."""
 
 _NEIGHBOURS = 64
 """Characters before a prompt that are tokenized with it: what stands further away changes no token of it."""
-
-_ONE = torch.ones(1, 1, 1, 1, dtype=torch.float32, device="cpu")
-_flash = private_operator("aten", "_scaled_dot_product_flash_attention_for_cpu", _ONE, _ONE, _ONE, 0.0, True)
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,6 @@ def _cut(checkpoint: Checkpoint, pieces: Sequence[str]) -> list[list[int]]:
     """
     text, ends = "".join(pieces), list(accumulate(map(len, pieces)))
     found = checkpoint.tokenizer(text, add_special_tokens=False, split_special_tokens=True, return_offsets_mapping=True)
-    checkpoint.require_known(found["input_ids"])
     tokens, covered = [[] for _ in pieces], 0
     for token, (start, end) in zip(found["input_ids"], found["offset_mapping"], strict=True):
         piece = min(bisect_right(ends, start), len(pieces) - 1)
@@ -458,10 +449,9 @@ def _packs(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 
 def _attends_by_index(checkpoint: Checkpoint) -> bool:
-    """Whether attention has a window or a bias counted in places of the row, which packing would get wrong."""
-    config = checkpoint.model.config
-    alibi = config.model_type == "bloom" or getattr(config, "alibi", False)
-    return config.model_type == "gpt_neo" or alibi or getattr(config, "sliding_window", None) is not None
+    """Whether attention has a window, counted in places of the row, which packing would get wrong."""
+    windows = ("sliding_window", "window_size", "attention_chunk_size")
+    return any(getattr(checkpoint.model.config, name, None) for name in windows)
 
 
 def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tuple[Tensor, ...]:
@@ -470,14 +460,13 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
     place = torch.cat([torch.arange(n) for n in lengths])
     cache = cache_from(prefix.keys, prefix.values)
     mask = _mask(checkpoint, cache.get_seq_length(), lengths) if len(pack) > 1 else None
-    with _SharedPrefix(mask, lengths):
-        hidden = checkpoint.hidden(
-            input_ids=torch.tensor([list(chain.from_iterable(pack))], device=checkpoint.device),
-            position_ids=(len(prefix) + place)[None].to(checkpoint.device),
-            attention_mask=mask,
-            use_cache=True,
-            **{CACHE: cache},
-        )
+    hidden = checkpoint.hidden(
+        input_ids=torch.tensor([list(chain.from_iterable(pack))], device=checkpoint.device),
+        position_ids=(len(prefix) + place)[None].to(checkpoint.device),
+        attention_mask=mask,
+        use_cache=True,
+        **{CACHE: cache},
+    )
     return hidden[0].split(lengths)
 
 
@@ -487,42 +476,6 @@ def cache_from(keys: Sequence[Tensor], values: Sequence[Tensor]) -> DynamicCache
     for layer, keys_values in enumerate(zip(keys, values, strict=True)):
         cache.update(*keys_values, layer)
     return cache
-
-
-class _SharedPrefix(TorchFunctionMode):
-    """Attention of packed sequences as two parts without a mask, to the prefix and to each sequence itself.
-
-    o = o_1 + sigmoid(l_2 - l_1) (o_2 - o_1), where o_1, o_2 are the outputs and l_1, l_2 the logarithms of the sums
-    of exp(scores) of the parts. Only calls with our own mask are replaced, and only on a processor, whose attention
-    computes all that a mask hides; a model that attends in another way just goes on with the mask.
-    """
-
-    def __init__(self, mask: Tensor | None, lengths: list[int]):
-        super().__init__()
-        self._mask = mask if _flash and mask is not None and mask.device.type == "cpu" else None
-        self._lengths = lengths
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        if (
-            function is not scaled_dot_product_attention
-            or self._mask is None
-            or kwargs.get("attn_mask") is not self._mask
-        ):
-            return function(*args, **kwargs)
-        return self._attention(*args, kwargs.get("scale"))
-
-    def _attention(
-        self, q: Float[Tensor, "1 H T d"], k: Float[Tensor, "1 H N d"], v: Float[Tensor, "1 H N d"], scale: float | None
-    ) -> Float[Tensor, "1 H T d"]:
-        n_prefix = k.shape[2] - q.shape[2]
-        parts = (x.split(self._lengths, dim=2) for x in (q, k[:, :, n_prefix:], v[:, :, n_prefix:]))
-        own = [_flash(*part, 0.0, True, scale=scale) for part in zip(*parts, strict=True)]
-        o2, l2 = (torch.cat(part, dim=2) for part in zip(*own, strict=True))
-        if n_prefix == 0:
-            return o2
-        o1, l1 = _flash(q, k[:, :, :n_prefix], v[:, :, :n_prefix], 0.0, False, scale=scale)
-        return torch.lerp(o1, o2, torch.sigmoid(l2 - l1)[..., None].to(o1.dtype))
 
 
 def _mask(checkpoint: Checkpoint, n_prefix: int, lengths: list[int]) -> Tensor:
