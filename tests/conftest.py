@@ -112,19 +112,6 @@ def require_frames(page) -> None:
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory):
-    """The folder of a small site whose repository is known."""
-    import small_book  # noqa: PLC0415 - it imports this module
-
-    folder = tmp_path_factory.mktemp("small")
-    small_book.make(folder, {})
-    (folder / "book" / "intro.md").write_text(small_book.INTRO)
-    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name", EXPLAINER_SITE="")
-    assert done.returncode == 0, done.stderr
-    return folder / "_build" / "html"
-
-
-@pytest.fixture(scope="session")
 def browser():
     """A running Chromium-family browser."""
     path = find_browser()

@@ -10,41 +10,6 @@ from conftest import ROOT
 
 from bookbuilder import notebooks
 
-INTRO = r"""# In & out
-
-> **The question.** Does a "context" of $W_V$ teach? It has 32 lines.
-
-A sentence with $\frac{1}{2}$ is passed over. So this one would be far too long to stand in a description of MANY signs.
-
-$$ y = \sum_i v_i \, (k_i \cdot q) $$
-
-```python
-answer = 6 * 7
-```
-
-| a | b |
-|---|---|
-| $\|x\|$ | 0.25 |
-
-```{drawing} claim
-```
-
-See [the next page](status.md).
-
-## More of it
-
-```{explorable} OneStep
-```
-
-> **Exercise 1, easy.** What is 6 times 7? In two lines.
-
-<details><summary>Solution</summary>
-
-Forty-two, or $42$.
-
-</details>
-""".replace("MANY", " ".join(["many"] * 30))
-
 _PLACES = [str(ROOT / "book" / "_ext"), os.environ.get("PYTHONPATH")]
 BUILDER = {"PYTHONPATH": os.pathsep.join(filter(None, _PLACES))}
 """Where a process of its own finds the builder of the book."""

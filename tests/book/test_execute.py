@@ -1,5 +1,6 @@
 """Executing the chapters: each once, side by side, and what happens where one fails."""
 
+import html
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import small_book
@@ -33,7 +35,8 @@ def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path):
     """In a path with a space; nothing is executed again that is as it was."""
     folder = tmp_path / "a book"
     small_book.make(folder, PAGES)
-    done = small_book.build(folder, EXPLAINER_REPOSITORY="https://github.com/org/name", EXPLAINER_BRANCH="main")
+    where = {"EXPLAINER_REPOSITORY": "https://github.com/org/name", "EXPLAINER_BRANCH": "main", "EXPLAINER_SITE": ""}
+    done = small_book.build(folder, **where)
     assert done.returncode == 1 and "make serve" in done.stdout
     assert "FAILED broken: cell 3: ValueError: broken on purpose. Mend" in done.stderr
     assert "FAILED killed: Its process was killed, most likely because memory ran out." in done.stderr
@@ -50,6 +53,7 @@ def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path):
     assert pages["found"].count('class="xp-finding"') == 1 == pages["found"].count('class="xp-finding xp-fails"')
     assert "found: Three is &lt;small&gt;: 3, not &lt; 2" in pages["status"] and "1 of 2 hold" in pages["status"]
     assert pages["status"].count("FAILED") == 2
+    require_tags(folder / "_build" / "html", pages["intro"])
     for name in ("broken", "killed"):
         small_book.write_page(folder, name, SOUND)
     small_book.write_page(folder, "sound", SOUND, title="# Another title")
@@ -58,8 +62,24 @@ def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path):
     assert (
         "because changed: code cells: broken.ipynb, killed.ipynb\n" in done.stdout and "found.ipynb" not in done.stdout
     )
-    assert "Another title" in small_book.page(folder, "sound")
+    assert "Another title" in small_book.page(folder, "sound") and "fine 42" in small_book.page(folder, "sound")
     assert "This chapter failed" not in small_book.page(folder, "broken")
+
+
+def require_tags(site, page):
+    """A page says what it is, where it is, and whom to tell of an error."""
+    base = "https://org.github.io/name/"
+    tags = dict(re.findall(r'<meta (?:name|property)="([\w:]+)" content="([^"]*)"', page))
+    assert tags["og:title"] == "Intro" and tags["og:url"] == f"{base}book/intro.html" and tags["og:description"]
+    assert tags["og:image"] == f"{base}_static/laboratory.png" and (site / "_static" / "laboratory.png").exists()
+    assert f'<link rel="canonical" href="{base}book/intro.html"' in page
+    assert "url=book/intro.html" in (site / "index.html").read_text("utf-8")
+    listed = re.findall("<loc>(.*?)</loc>", (site / "sitemap.xml").read_text())
+    assert set(listed) == {f"{base}book/{name}.html" for name in ("intro", "status", *PAGES)}
+    link = urlsplit(html.unescape(re.search(r'<a class="xp-report"[^>]* href="([^"]*)"', page)[1]))
+    assert (link.netloc, link.path) == ("github.com", "/org/name/issues/new")
+    assert parse_qs(link.query)["title"] == ["Error on the page: Intro"]
+    assert parse_qs(link.query)["body"][0].startswith("Page: book/intro\nSection: \n")
 
 
 def keep(path, *found, made_of=None, failure=None):
@@ -119,38 +139,21 @@ def test_an_interrupted_build_keeps_what_is_finished_and_leaves_nothing_half_wri
     assert list((tmp_path / executed.FOLDER).glob(".*.tmp")) == []
 
 
-ERROR = {"output_type": "error", "ename": "AssertionError", "evalue": "", "traceback": ["----> 3 assert 1 == 2"]}
-
-
-@pytest.mark.parametrize(
-    ("outputs", "said", "expected"),
-    [
-        ([ERROR], "", "cell 0: AssertionError: assert 1 == 2. Mend"),
-        ([ERROR | {"evalue": "no."}], "", "cell 0: AssertionError: no. Mend"),
-        ([], "NBMAKE INTERNAL ERROR\nKernel died\n", "memory ran out"),
+def test_every_failure_is_explained():
+    error = {"output_type": "error", "ename": "AssertionError", "evalue": "", "traceback": ["----> 3 assert 1 == 2"]}
+    for outputs, said, expected in (
+        ([error], "", "cell 0: AssertionError: assert 1 == 2. Mend"),
         ([], "worker 'gw0' crashed while running 'a.ipynb'", "memory ran out"),
         ([], "NBMAKE INTERNAL ERROR\n[Errno 28] No space left on device\n", "No space left"),
-        ([], "", "no message"),
-    ],
-)
-def test_every_failure_is_explained(outputs, said, expected):
-    notebook = small_book.notebook_of([small_book.code_cell("1", outputs=outputs)])
-    assert expected in executed.failure(notebook, said)
+    ):
+        notebook = small_book.notebook_of([small_book.code_cell("1", outputs=outputs)])
+        assert expected in executed.failure(notebook, said)
 
 
 def test_a_chapter_that_was_not_executed_or_a_finding_that_does_not_hold_is_an_error_where_it_is_strict(tmp_path):
     keep(tmp_path / "a.ipynb", {"statement": "s", "value": 3.0, "relation": "<", "bound": 2.0})
     assert [executed.summary([tmp_path / "a.ipynb"], strict=strict) for strict in (False, True)] == [0, 1]
     assert executed.summary([tmp_path / "b.ipynb"], strict=False) == 1
-
-
-def test_outputs_go_to_their_cells_whatever_the_texts_are():
-    code = [small_book.code_cell(source) for source in "ab"]
-    source = {"cells": [code[0], {"cell_type": "markdown", "source": "new"}, code[1]], "metadata": {}}
-    ran = [cell | {"outputs": [cell["source"]], "execution_count": 1} for cell in code]
-    shown = executed.with_outputs(source, {"cells": ran, "metadata": {"widgets": {"w": 1}}})
-    assert [cell.get("outputs") for cell in shown["cells"]] == [["a"], None, ["b"]]
-    assert shown["metadata"] == {"widgets": {"w": 1}}
 
 
 def test_the_record_refuses_a_statement_that_is_made_twice(tmp_path, monkeypatch):

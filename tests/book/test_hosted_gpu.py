@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 
-import pytest
 import torch
 from conftest import ROOT
 from transformers import XGLMForCausalLM
@@ -22,37 +21,28 @@ T4 = 15_000_000_000
 """Bytes of a card of 16 GB that are free."""
 
 
-@pytest.fixture
-def typed(monkeypatch, tmp_path):
-    """What the notebook gives the parser on a T4, by command, in its order."""
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", os.environ["PATH"])  # the notebook adds to it
+def typed():
+    """What the notebook gives the commands on a T4, in its order."""
     names = {"RATE": "5e-4"}
     for code in CODE[1 : next(i for i, code in enumerate(CODE) if code.startswith("!explainer look"))]:
         if not code.startswith("!"):
             exec(code.replace('FOLDER = ""', "FOLDER = '.'"), names)
     exec(re.search("^OWN = .*", "\n".join(CODE), re.MULTILINE)[0], names)
-    lines = re.findall(r"!(explainer.*?)(?<!\\)$", "\n".join(CODE), re.MULTILINE | re.DOTALL)
-    filled = [re.sub(r"\{(.*?)\}", lambda m: str(eval(m[1], names)), line) for line in lines]
-    return [shlex.split(line.replace("\\\n", " ").partition("|")[0]) for line in filled]
+    for line in re.findall(r"!(explainer.*?)(?<!\\)$", "\n".join(CODE), re.MULTILINE | re.DOTALL):
+        filled = re.sub(r"\{(.*?)\}", lambda m: str(eval(m[1], names)), line)
+        yield shlex.split(filled.replace("\\\n", " ").partition("|")[0])
 
 
-def parsed(words):
-    return {"explainer": commands, "explainer-lab": cli}[words[0]]._parser().parse_args(words[1:])
-
-
-def test_every_command_is_one(typed):
-    options = [parsed(words) for words in typed]
-    assert [words[1] for words in typed] == [
-        "models", "look", "comparison", "agreement", "agreement", "new-rule", "scorecard", "verdict"
-    ]  # fmt: skip
+def test_every_command_is_one_and_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that_it_computes_in(monkeypatch, tmp_path):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # the notebook adds to it
+    written = list(typed())
+    scripts = {"explainer": commands, "explainer-lab": cli}
+    options = [scripts[script]._parser().parse_args(words) for script, *words in written]
     results = [one.results for one in options if hasattr(one, "publish")]
     assert results == ["comparison", "agreement", "agreement", "new_rule"]
-
-
-def test_what_it_asks_of_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that_it_computes_in(typed, monkeypatch):
     with torch.device("meta"):
         model = XGLMForCausalLM(config(*SHAPES["1.3B"], vocabulary=50264))
     asked = []
@@ -66,7 +56,7 @@ def test_what_it_asks_of_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that_it_compu
     monkeypatch.setattr(memory, "default_device", lambda: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)
     monkeypatch.setattr(memory, "free_bytes", lambda _: T4)
-    for words in typed:
+    for words in written:
         if words[0] == "explainer-lab":
             assert cli.main(words[1:]) == 0
     assert [str(experiment._dtype) for experiment, *_ in asked] == [f"torch.float{n}" for n in (32, 32, 16, 16)]

@@ -13,31 +13,17 @@ def text(source):
     return {"cell_type": "markdown", "id": "t", "metadata": {}, "source": source}
 
 
-def output(value):
-    found = findings._Shown(findings.Finding(STATEMENT, value, "<", 1), None)
-    return {"output_type": "display_data", "data": found._repr_mimebundle_(), "metadata": {}}
-
-
 def shown_page(name, *cells, repository=None):
     """The sources of the cells that the site shows of a page with these."""
-    return sources(shown.chapter(notebook_of(list(cells)), f"book/{name}", repository)["cells"])
+    made = shown.chapter(notebook_of(list(cells)), f"book/{name}", repository)["cells"]
+    return ["".join(cell["source"]) for cell in made]
 
 
-def sources(cells):
-    return ["".join(cell["source"]) for cell in cells]
-
-
-def test_minutes_stand_between_the_title_and_what_follows():
-    title, minutes, rest, _ = shown_page("chapters/a", text("# Title\n\nwords " * 100))
-    assert title == "# Title" and minutes == '<p class="xp-minutes">1 minute to read</p>' and rest.startswith("words")
-    one, two = "> **Exercise 1, easy.** Write it.", "\n\n> **Exercise 2, hard.** Prove it."
-    for asked, besides in ((one, "1 exercise"), (one + two, "2 exercises")):
-        minutes = shown_page("chapters/a", text(f"# Title\n\n{asked}"))[1]
-        assert minutes == f'<p class="xp-minutes">1 minute to read, {besides} besides</p>'
-    assert shown_page("reference/a", text("# Title")) == ["# Title"]
-
-
-def test_the_last_line_of_a_chapter_leads_to_its_code():
+def test_minutes_stand_below_the_title_and_the_code_is_named_at_the_end():
+    asked = "\n\n> **Exercise 1, easy.** Write it.\n\n> **Exercise 2, hard.** Prove it."
+    title, minutes, rest, _ = shown_page("chapters/a", text(f"# Title\n\n{'words ' * 100}{asked}"))
+    assert title == "# Title" and rest.startswith("words")
+    assert minutes == '<p class="xp-minutes">1 minute to read, 2 exercises besides</p>'
     code = code_cell("import explainer\nfrom explainer.theory import duality, momentum")
     *_, end, line = shown_page("studies/a", text("# Title"), code, text("end"))
     assert end == "end" and '<a href="../../_sources/book/studies/a.ipynb">the notebook of this page</a>' in line
@@ -46,13 +32,6 @@ def test_the_last_line_of_a_chapter_leads_to_its_code():
     for name in ("duality", "momentum"):
         address = f"https://github.com/org/name/blob/main/src/explainer/theory/{name}.py"
         assert f'<a href="{address}">theory/{name}.py</a>' in line
-
-
-def test_a_failure_is_marked_below_the_title_as_text():
-    cells = [code_cell("1"), text("# T\n\nrest"), code_cell("2")]
-    made = shown.marked({"cells": cells}, "cell 2: ValueError: a *b* <c> `d`")["cells"]
-    assert sources(made)[1] == "# T" and sources(made)[3] == "rest"
-    assert sources(made)[2].startswith("> **This chapter failed.**") and r"a \*b\* \<c\> \`d\`" in sources(made)[2]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +43,9 @@ def test_a_failure_is_marked_below_the_title_as_text():
     ],
 )
 def test_findings_move_into_one_fold(values, said, opens):
-    cells = [code_cell("finding()", outputs=[output(value)]) for value in values]
+    made = [findings._Shown(findings.Finding(STATEMENT, value, "<", 1), None)._repr_mimebundle_() for value in values]
+    outputs = [{"output_type": "display_data", "data": data, "metadata": {}} for data in made]
+    cells = [code_cell("finding()", outputs=[one]) for one in outputs]
     title, end, fold = shown_page("reference/a", text("# T"), *cells, text("end"))
     assert (title, end) == ("# T", "end")
     assert f"<summary>{said}</summary>" in fold and (" open>" in fold) == opens
@@ -76,4 +57,4 @@ def test_spare_exercises_are_one_fold():
     after = text("## Where to look closer\n\nlinks")
     made = shown_page("reference/a", text("# T"), text("## More exercises"), *inside, after)
     begin = '<details class="xp-spare"><summary>More exercises (2)</summary>'
-    assert made == ["# T", begin, *sources(inside), "</details>", after["source"]]
+    assert made == ["# T", begin, *(cell["source"] for cell in inside), "</details>", after["source"]]

@@ -4,18 +4,15 @@ import json
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from conftest import ROOT
 from plotly.subplots import make_subplots
-from small_book import code_cell, notebook_of
 from test_browser import PAGES
 
-from bookbuilder import executed, notebooks, renderers, sphinxext, vendored
+from bookbuilder import executed, notebooks, renderers, sphinxext
 from bookbuilder.explorables import run_module
 from bookbuilder.pages import cells
 from explainer.figures import curve_panels, dot_panels, dot_plot
@@ -49,21 +46,17 @@ def test_record_has_every_finding_of_the_built_chapters_and_no_other(monkeypatch
 
 def test_where_the_browser_refuses_storage_the_page_has_one_that_forgets():
     refused = '{ configurable: true, get() { throw new Error("SecurityError"); } }'
-    window = (
-        f"Object.defineProperties({{ sessionStorage: new Map() }}, {{ localStorage: {refused}, caches: {refused} }})"
-    )
     found = run_module(
         f"""
-        globalThis.window = {window};
+        globalThis.window = Object.defineProperties({{}}, {{ localStorage: {refused}, caches: {refused} }});
         {sphinxext._FORGETFUL.removeprefix("<script>").removesuffix("</script>")}
         window.localStorage.setItem("mode", 1);
-        const [kept, none] = ["mode", "theme"].map((key) => window.localStorage.getItem(key));
-        const known = window.sessionStorage instanceof Map;
-        process.stdout.write(JSON.stringify([kept, none, known, typeof window.caches]));
+        const kept = ["mode", "theme"].map((key) => window.localStorage.getItem(key));
+        process.stdout.write(JSON.stringify([...kept, typeof window.caches]));
         """,
         None,
     )
-    assert json.loads(found) == ["1", None, True, "undefined"]
+    assert json.loads(found) == ["1", None, "undefined"]
 
 
 def test_script_json_cannot_be_closed_by_its_content():
@@ -76,10 +69,8 @@ def test_script_json_cannot_be_closed_by_its_content():
 POINTS = {0: Interval(0.5, 0.4, 0.7), 4: Interval(0.6, 0.5, 0.8), 16: Interval(0.9, 0.8, 1)}
 CURVES = {"one": {"s": POINTS, "t": POINTS}, "two": {"s": POINTS}, "three": {"t": POINTS}}
 RANKS = [["0", "0.5", "0.4 to 0.7"], ["4", "0.6", "0.5 to 0.8"], ["16", "0.9", "0.8 to 1"]]
-SCALE = {"": {"s": {1e-4: Interval(0.1, 0, 0.2), 3e-3: Interval(0.3, 0.2, 0.4)}}}
 DOTS = {"s": {"a": Interval(0.2, 0.1, 0.4), "b": Interval(0.3, 0.2, 0.5)}, "t": {"b": 0.5}, "u": {"a": 0.6}}
 PANELS = {"one": {"s": {"a": 0.2}}, "two": {"s": {"a": 0.3, "b": 0.4}}}
-SOME_ENDS = {"s": {"a": Interval(0.2, 0.1, 0.4), "b": 0.3, "c": Interval(0.4, np.nan, np.nan), "d": Interval(1, 1, 1)}}
 TOKENS = {"tickvals": np.arange(3), "ticktext": [" ->", "a<br>word", "->"]}
 TYPED = go.Scatter(x=np.array([1.0, 2.0]), y=np.array([0.25, 0.5]), name="<b>", error_y={"array": [0.1, 0.2]})
 NOT_DRAWN = go.Scatter(x=[0.5, None, 2.0], y=["u", "v", "w"], name="s", error_x={"array": [0.1, None, None]})
@@ -97,10 +88,6 @@ TABLES = {
     "a point that is not drawn, and an end that is missing": (
         go.Figure(NOT_DRAWN), ["series", "x", "y", END], [["s", "0.5", "u", "0.4 to 0.6"], ["s", "2", "w", ""]],
     ),
-    "rows and columns of a heat map": (
-        go.Figure(go.Heatmap(z=[[1.5, 2.5]], x=["p", "q"], y=["r"])), ["series", "x", "y", "value"],
-        [["heatmap", "p", "r", "1.5"], ["heatmap", "q", "r", "2.5"]],
-    ),
     "places of the same name, and a name of two lines": (
         go.Figure(go.Heatmap(z=[[0.1, 0.2, 0.3]], x=np.arange(3), y=["q"])).update_xaxes(TOKENS),
         ["series", "x", "y", "value"],
@@ -113,35 +100,23 @@ TABLES = {
             ["t", "0.5", "b", ""], ["u", "0.6", "a", ""],
         ],
     ),
-    "dots without an interval beside others": (
-        dot_plot(SOME_ENDS, "share"), ["series", "share", "y", END],
-        [["s", "0.2", "a", "0.1 to 0.4"], ["s", "0.3", "b", ""], ["s", "0.4", "c", ""], ["s", "1", "d", "1 to 1"]],
-    ),
-    "a scale": (
-        curve_panels(SCALE, "rate"), ["series", "rate", "y", END],
-        [["s", "0.0001", "0.1", "0 to 0.2"], ["s", "0.003", "0.3", "0.2 to 0.4"]],
-    ),
     "scales with names at places of their own": (
         go.Figure(LOGS)
         .update_yaxes(type="log", tickvals=[0.01, 1], ticktext=["1 %", "100 %"])
         .update_xaxes(tickvals=[0, 1], ticktext=["none", "all"]),
         ["series", "x", "y", END], [["s", "0.3", "0.02", "0.2 to 0.4"], ["s", "1", "4", "0.9 to 1.1"]],
     ),
+    "panels and ranks": (
+        curve_panels(CURVES, "demonstrations", columns=2, by_rank=True),
+        ["panel", "series", "demonstrations", "y", END],
+        [[panel, series, *point] for panel in CURVES for series in CURVES[panel] for point in RANKS],
+    ),
+    "panels of dots": (
+        dot_panels(PANELS, "cosine", columns=1), ["panel", "series", "cosine", "y"],
+        [["one", "s", "0.2", "a"], ["two", "s", "0.3", "a"], ["two", "s", "0.4", "b"]],
+    ),
     "titles of all axes": (TWO, ["series", "layers; n", "loss"], [["scatter", "1", "2"], ["scatter", "3", "4"]]),
 }  # fmt: skip
-for columns in (1, 2):
-    TABLES |= {
-        f"panels and ranks, {columns}": (
-            curve_panels(CURVES, "demonstrations", columns=columns, by_rank=True),
-            ["panel", "series", "demonstrations", "y", END],
-            [[panel, series, *point] for panel in CURVES for series in CURVES[panel] for point in RANKS],
-        ),
-        f"panels of dots, {columns}": (
-            dot_panels(PANELS, "cosine", columns=columns),
-            ["panel", "series", "cosine", "y"],
-            [["one", "s", "0.2", "a"], ["two", "s", "0.3", "a"], ["two", "s", "0.4", "b"]],
-        ),
-    }
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -151,66 +126,8 @@ def test_the_table_of_a_figure_has_its_numbers_as_a_reader_finds_them(name):
     assert [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>.*?</tr>", table)] == [head, *rows]
 
 
-def test_a_data_frame_has_no_empty_header():
-    table = renderers.frame_html(pd.DataFrame({"x": [1]}, index=pd.Index(["<b>"], name="n"))._repr_html_())
-    assert "<th></th>" not in table and "<style" not in table and "border" not in table
-    assert table.count("<td></td>") == 2 and "<th>n</th>" in table and "&lt;b&gt;" in table
-
-
-@pytest.mark.parametrize(
-    ("cell", "problem"),
-    [
-        (code_cell("1", outputs=[{"output_type": "stream"}]), "outputs"),
-        (code_cell("1", execution_count=3), "outputs"),
-        (code_cell("x = 1\n" * 21), "21 lines"),
-        (code_cell(f"x = {'1' * 77}"), "81 characters"),
-    ],
-)
-def test_notebook_problems_are_found_and_mended(cell, problem):
-    sound = notebooks.mended(notebook_of([code_cell("1")]))
-    assert notebooks.problems(sound) == []
-    [found] = notebooks.problems(sound | {"cells": [sound["cells"][0], cell]})
-    assert problem in found
-    assert any("first cell" in found for found in notebooks.problems(notebook_of([code_cell("1")])))
-    once = notebooks.mended(notebook_of([cell]))
-    assert notebooks.mended(once) == once
-
-
-def test_committed_notebooks_are_clean():
-    assert notebooks.main(["--check", str(ROOT / "book")]) == 0
-
-
 def test_the_first_cell_changes_nothing_where_the_package_is():
     """Nor does it ask an index: the name is that of the installed package."""
     words = notebooks.SETUP["source"][-1].removeprefix("%").split()
     assert words[:2] == ["pip", "install"]
     subprocess.run([sys.executable, "-m", *words, "--no-index"], check=True)
-
-
-def test_hosts_open_the_notebooks_of_a_release_which_nobody_edits(monkeypatch, tmp_path):
-    monkeypatch.setenv("EXPLAINER_REPOSITORY", "https://github.com/org/name")
-    for name, editable in (("v1.0.0", False), ("main", True)):
-        monkeypatch.setenv("EXPLAINER_BRANCH", name)
-        config = SimpleNamespace(
-            html_static_path=[],
-            templates_path=[],
-            html_baseurl="",
-            html_title="",
-            book_edition="",
-            html_theme_options={},
-        )
-        sphinxext._configure(SimpleNamespace(srcdir=tmp_path), config)
-        made = config.html_theme_options
-        assert (made["repository_branch"], made["use_edit_page_button"]) == (name, editable)
-
-
-def test_icons_in_use_are_found(tmp_path):
-    static = tmp_path / "_static"
-    static.mkdir()
-    (tmp_path / "a.html").write_text('<i class="fa-solid fa-house"></i>')
-    (static / "theme.css").write_text(
-        '.fa-house:before{content:"\\f015"}.fa-bug:before{content:"\\f188"}.x:after{content:"\\f107"}'
-    )
-    names, points = vendored.used_icons(tmp_path)
-    assert points == {0xF015, 0xF107}
-    assert "fa-bug" not in names

@@ -3,107 +3,71 @@
 import json
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, drawn_again
+from test_browser import PHONE, tabs, visit  # noqa: F401 - fixtures
 
 from explainer.figures import Table
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, drawn_again]
 STATIC = ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer"
-ADDRESS = "http://book.test/"
-DEFINITION = "The share of a head's attention that goes to the demonstrations. " * 3
-PAGE = """<!doctype html><html lang="en"><title>Page</title><link rel="stylesheet" href="explainer/site.css">
-<script defer src="explainer/terms.js"></script><main class="bd-article">
-<p style="text-align: right">A <a class="xp-term" href="glossary.html#term-gate">gate</a></p>
-<p style="margin-top: 60vh"><a class="xp-term" href="glossary.html#term-none">unknown</a> and
-<a class="xp-term" href="glossary.html#term-key">key</a></p></main></html>"""
-FILES = {
-    "page.html": ("text/html", PAGE),
-    "glossary.html": ("text/html", "<!doctype html><title>Glossary</title>"),
-    "explainer/site.css": ("text/css", (STATIC / "site.css").read_text("utf-8")),
-    "explainer/terms.js": ("text/javascript", (STATIC / "terms.js").read_text("utf-8")),
-    "explainer/glossary.json": ("application/json", json.dumps({"gate": DEFINITION, "key": "A vector."})),
-}
+PAGE = "book/chapters/attention_as_weight_update.html"
 
 
-@pytest.fixture
-def opened(browser):
-    """A function that opens the page: `opened(width=..., has_touch=...)`; `page.asked` are the files it asked for."""
-    contexts = []
-
-    def open_page(width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 740}, **options)
-        contexts.append(context)
-        page, page.asked = (made := context.new_page()), []
-
-        def answer(route):
-            name = route.request.url.removeprefix(ADDRESS).partition("#")[0]
-            made.asked.append(name)
-            kind, body = FILES.get(name, ("text/plain", ""))
-            route.fulfill(status=200 if name in FILES else 404, content_type=kind, body=body)
-
-        page.route("**/*", answer)
-        page.goto(ADDRESS + "page.html", wait_until="load")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
+@pytest.fixture(scope="module")
+def definitions(site):
+    """The definition of each term, by its name in the address of the glossary."""
+    return json.loads((site / "_static" / "explainer" / "glossary.json").read_text("utf-8"))
 
 
-def shown(page, text):
-    """The definition, when it is there."""
-    page.wait_for_function("(t) => document.querySelector('.xp-definition')?.innerText.startsWith(t)", arg=text[:20])
+def shown(page, term, definitions):
+    """The box below a term, when it holds the term's definition."""
+    words = definitions[term.get_attribute("href").partition("#term-")[2]]
+    page.wait_for_function(
+        "(t) => document.querySelector('.xp-definition:not([hidden])')?.textContent === t", arg=words
+    )
     return page.locator(".xp-definition")
 
 
-def test_mouse(opened):
-    page = opened()
-    assert "explainer/glossary.json" not in page.asked
-    page.get_by_text("gate").hover()
-    box = shown(page, DEFINITION)
+def test_mouse(visit, definitions):  # noqa: F811
+    page = visit(PAGE).page
+    assert "glossary.json" not in page.evaluate(
+        "performance.getEntriesByType('resource').map((one) => one.name).join()"
+    )
+    first, second = page.locator("main a.xp-term").all()[:2]
+    first.hover()
+    box = shown(page, first, definitions)
     assert box.get_attribute("role") == "tooltip"
     box.hover()  # it stays while it is read
     page.wait_for_timeout(500)
     assert box.is_visible()
-    page.mouse.move(5, 400)
+    page.mouse.move(5, 5)
     box.wait_for(state="hidden")
-    page.get_by_text("key").hover()
-    shown(page, "A vector.")
-    assert page.asked.count("explainer/glossary.json") == 1
-    page.get_by_text("key").click()
-    page.wait_for_url("**/glossary.html#term-key")
+    second.hover()
+    shown(page, second, definitions)
 
 
-def test_keyboard(opened):
-    page = opened()
-    page.keyboard.press("Tab")
-    box, term = shown(page, DEFINITION), page.get_by_text("gate")
+def test_keyboard(visit, definitions):  # noqa: F811
+    page = visit(PAGE).page
+    term = page.locator("main a.xp-term").first
+    term.focus()
+    box = shown(page, term, definitions)
     assert term.get_attribute("aria-describedby") == box.get_attribute("id")
     page.keyboard.press("Escape")
-    assert not box.is_visible()
-    assert term.get_attribute("aria-describedby") is None
-    page.keyboard.press("Tab")  # a term without a definition shows nothing
-    page.keyboard.press("Tab")
-    shown(page, "A vector.")
+    assert not box.is_visible() and term.get_attribute("aria-describedby") is None
     page.keyboard.press("Enter")
-    page.wait_for_url("**/glossary.html#term-key")
+    page.wait_for_url("**/glossary.html#term-*")
 
 
-def test_touch_on_a_phone(opened):
-    page = opened(width=360, has_touch=True)
-    page.get_by_text("gate").tap()
-    box = shown(page, DEFINITION)
-    place = box.bounding_box()
-    assert page.url.endswith("page.html")
-    assert place["x"] >= 0
-    assert place["x"] + place["width"] <= 360
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.touchscreen.tap(20, 400)
-    assert not box.is_visible()
-    page.get_by_text("key").tap()
-    assert shown(page, "A vector.").bounding_box()["y"] >= 0
-    page.get_by_text("key").tap()  # the second touch follows the link
-    page.wait_for_url("**/glossary.html#term-key")
+def test_touch_on_a_phone(visit, definitions):  # noqa: F811
+    page = visit(PAGE, width=PHONE, has_touch=True).page
+    for term in page.locator("main a.xp-term:visible").all()[:6]:
+        term.tap()  # the first touch shows the definition, the second follows the link
+        place = shown(page, term, definitions).bounding_box()
+        assert page.url.endswith(PAGE)
+        assert place["x"] >= 0 and place["x"] + place["width"] <= PHONE and place["y"] >= 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
+    term.tap()
+    page.wait_for_url("**/glossary.html#term-*")
 
 
 def test_the_second_part_of_a_caption_is_smaller_and_folded_on_a_phone(browser):

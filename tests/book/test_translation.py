@@ -1,18 +1,19 @@
 """The book's other languages: what a translation may change, that it is whole, and how its pages are made and found."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import spoken
 from bs4 import BeautifulSoup
 from conftest import ROOT, drawn_again, require_frames
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bookbuilder
+from bookbuilder.explorables import run_module
 from bookbuilder.pages import main_line
-from bookbuilder.search import Chinese
 from bookbuilder.translation import (
     EXPLORABLES,
     WORDS,
@@ -67,84 +68,40 @@ def differences(english: str, other: str) -> Iterator[str]:
         english, other = (pattern.sub(" ", text) for text in (english, other))
 
 
-@pytest.mark.parametrize(
-    ("english", "other", "kind"),
-    [
-        ("Half of $x$ in `f(x)`, 12 %, [here](a.ipynb).", "`f(x)` 中 $x$ 的一半，12 %，见[这里](a.ipynb)。", None),
-        ("$x$ grows", "$y$ 增大", "formula"),
-        ("$$x_{\\text{loss}}$$", "$$x_{\\text{损失}}$$", None),
-        ("$$x_{\\text{loss}}$$", "$$y_{\\text{损失}}$$", "formula"),
-        ("in `f`", "在 `g` 中", "code"),
-        ("[here](a.ipynb)", "[这里](b.ipynb)", "address"),
-        ("10,000 and 5", "1 万和 5", "number"),
-        ("0.30 below", "低于 0.3", "number"),
-        ("{0} of {1}", "{0} 中的 {0}", "placeholder"),
-        ("<em>a</em>", "甲", "tag"),
-        ("{cite:t}`a`", "甲 `a`", "reference"),
-    ],
-)
-def test_what_no_language_changes(english, other, kind):
-    found = [said.partition(":")[0] for said in differences(english, other)]
-    assert found == ([kind] if kind else [])
-
-
-# Words with numbers.
-
-
 @given(
     st.lists(
         st.sampled_from(["loss", "0.3", "\N{MINUS SIGN}2", "1e-5", "SST-2", "GPT-2", "10,000", "W_0", "95", "%", "(7)"])
     )
 )
-def test_numbers_come_back(parts):
+def test_numbers_come_back_and_names_keep_their_digits(parts):
     text = " ".join(parts)
     key, numbers = without_numbers(text)
     assert with_numbers(key, numbers) == text
-    assert not re.search(r"(?<![\w\-{])\d", key)
-
-
-def test_names_keep_their_digits():
-    assert without_numbers("SST-2 at 0.5, W_0, x2, \N{MINUS SIGN}3") == (
-        "SST-2 at {0}, W_0, x2, {1}",
-        ["0.5", "\N{MINUS SIGN}3"],
-    )
+    assert not re.search(r"(?<![\w\-{])\d", key) and key.count("SST-2") == parts.count("SST-2")
 
 
 # What explorables say.
 
-TABLE = {
-    "Reset": "重置", "floor": "下限", "another task": "另一任务", "n = {0}": "n = {0}", "the mean": "平均",
-    "It ends": "结束了", "{a}, {0} queries": "{a}，{0} 个查询", "Weights: {a}": "权重：{a}",
-    "After “{A}” it expects {b}": "“{A}”之后预期 {b}", "Loss {0} of {1}": "{1} 中的 {0}",
-}  # fmt: skip
-SPOKEN = {
-    "Reset": "重置",
-    " Reset\n": "重置",
-    "Loss 0.3 of \N{MINUS SIGN}2": "\N{MINUS SIGN}2 中的 0.3",
-    "Weights: floor": "权重：下限",
-    "Weights: unknown": "权重：unknown",
-    "another task, 30 queries": "另一任务，30 个查询",
-    "After “floor” it expects the mean.": "“floor”之后预期平均。",
-    "After “Ends. It” it expects “a; floor”": "“Ends. It”之后预期“a; floor”",
-    "It ends. another task, 2 queries; floor: n = 5.": "结束了。另一任务，2 个查询；下限：n = 5。",
-    "It ends. Who knows?": "结束了。Who knows？",
-    "Who knows?": None,
-    "constructor": None,
-    "“floor”": None,
-    "cold → hot": None,
-    "a": None,
-}
+_SAY = """
+import { readFileSync } from "node:fs";
+const { script, table, texts } = JSON.parse(readFileSync(0, "utf8"));
+const [document, MutationObserver] = [{ querySelectorAll: () => [] }, class {}];
+const run = new Function("document", "MutationObserver", "TABLE", `${script}; return sayFrom(TABLE);`);
+process.stdout.write(JSON.stringify(texts.map(run(document, MutationObserver, table))));
+"""
 
 
-def test_phrases():
-    assert dict(zip(SPOKEN, spoken.said(TABLE, list(SPOKEN)), strict=True)) == SPOKEN
+def spoken(table, texts):
+    """What the pages' script makes of each text by a catalogue, or None; parts that nobody translated stay."""
+    script = (Path(bookbuilder.__file__).parent / "static" / "words.js").read_text("utf-8")
+    return json.loads(run_module(_SAY, {"script": script, "table": table, "texts": texts}))
 
 
 def test_every_phrase_of_the_catalogue_is_said(edition):
     table = edition.texts(EXPLORABLES)
     example = dict.fromkeys("abcd", "Reset") | dict.fromkeys("ABCD", "Tokyo 3e\N{MINUS SIGN}16")
     filled = [re.sub(r"\{(\w+)\}", lambda place: example.get(place[1], f"1,{place[1]}.5"), key) for key in table]
-    assert all(spoken.said(table, filled))
+    assert all(spoken(table, filled))
 
 
 # The HTML of a page.
@@ -156,60 +113,28 @@ BODY = (
 )
 
 
-def test_html_stays_the_same_where_nothing_is_said():
+def test_html_stays_the_same_where_nothing_is_said_and_a_translation_is_no_markup():
     assert translated(BODY, lambda text, _: text) == BODY
-
-
-def test_what_of_a_page_is_said():
-    heard = []
-    translated(BODY, lambda text, ours: heard.append((text, ours)) or text)
-    assert heard == [
-        ("Prose & more", False),
-        ("By 3", True),
-        ("Loss 0.5", True),
-        ("Solution", True),
-        ("Its text", False),
-        ("the loss", True),
-    ]
-
-
-def test_a_translation_is_no_markup():
     assert translated("<p>A word</p>", lambda *_: "<b>&") == "<p>&lt;b&gt;&amp;</p>"
-
-
-def test_search_splits_a_text_into_pairs():
-    search = Chinese({})
-    assert search.split("用元梯度, SGD") == ["用元", "元梯", "梯度", "SGD"]
 
 
 # The catalogues.
 
 
-def catalogues(edition):
-    known = {file.stem: texts(file) for file in edition.folder.rglob("*.po")}
-    return known | {"formulas": {f"$${one}$$": f"$${other}$$" for one, other in known["formulas"].items()}}
-
-
 def test_catalogues_say_the_same(edition):
+    known = {file.stem: texts(file) for file in edition.folder.rglob("*.po")}
+    known["formulas"] = {f"$${one}$$": f"$${other}$$" for one, other in known["formulas"].items()}
     wrong = {
         english: said
-        for known in catalogues(edition).values()
+        for known in known.values()
         for english, other in known.items()
         if (said := list(differences(english, other)))
     }
     assert wrong == {}
 
 
-def test_spaces_of_chinese_are_uniform():
-    """One between characters and words or numbers of another script, none before a percent sign."""
-    (edition,) = [one for one in editions(ROOT) if one.settings["tag"] == "zh-CN"]
-    said = [text for known in catalogues(edition).values() for text in known.values()]
-    wrong = re.compile(r"[\d}] %|[\u3400-\u9fff][A-Za-z\d$`]|[A-Za-z\d$`%][\u3400-\u9fff]|(?<=[\u3400-\u9fff])\{\d")
-    assert [found[0] for text in said for found in wrong.finditer(text)] == []
-
-
-def words(site):
-    """What code, figures and the builder say on the main line's pages, without numbers."""
+def test_words_of_the_built_pages_are_known(edition, site):
+    """A number that is written as a word may be another one on another machine: one text in a hundred is let pass."""
     found = {}
 
     def note(text, ours):
@@ -220,12 +145,7 @@ def words(site):
     for name in main_line():
         page = (site / f"{name}.html").read_text("utf-8")
         translated(page[page.index("<article") : page.rindex("</article>")], note)
-    return found
-
-
-def test_words_of_the_built_pages_are_known(edition, site):
-    """A number that is written as a word may be another one on another machine: one text in a hundred is let pass."""
-    known, found = edition.texts(WORDS), words(site)
+    known = edition.texts(WORDS)
     missing = [text for text in found if text not in known]
     assert len(missing) <= len(found) / 100, missing
 
@@ -283,6 +203,39 @@ EXPLORED = (
     "reference/laboratory",
 )
 """Pages that have every explorable of the main line between them."""
+USED = """async (widget) => {
+  const found = new Set(), wait = (time) => new Promise((later) => setTimeout(later, time));
+  const controls = () => widget.querySelectorAll("select, input, button:not(.explorable-download), [role=slider]");
+  const read = () => {
+    const texts = [], walker = document.createTreeWalker(widget, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+    for (let node = walker.currentNode; node; node = walker.nextNode()) {
+      if (node.nodeType === Node.TEXT_NODE) texts.push(node.data);
+      else for (const name of ["aria-label", "aria-valuetext", "title", "placeholder"])
+        texts.push(node.getAttribute(name));
+    }
+    for (const text of texts) if (/[A-Za-z]{2}/.test(text ?? "")) found.add(text);
+  };
+  const use = (control) => {
+    const say = (name) => control.dispatchEvent(new Event(name, { bubbles: true }));
+    if (control.nodeName === "SELECT") { control.selectedIndex = 0; say("change"); }
+    else if (control.type === "range") { control.value = control.min; say("input"); say("change"); }
+    else if (control.getAttribute("role") === "slider")
+      control.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    else if (control.type !== "text") control.click();
+  };
+  read();
+  for (let place = 0, all = controls().length; place < all; place += 1) {
+    const control = controls()[place]; // by its place: a use may have drawn all of them anew
+    if (!control || control.disabled || /load|start|download|reset|加载|重置/i.test(control.textContent)) continue;
+    use(control);
+    await wait(20);
+    read();
+  }
+  await wait(400); // until it has written its result for a screen reader
+  read();
+  return [...found];
+}"""
+"""The texts of an explorable: at first, and after a use of each of its controls."""
 
 
 @pytest.mark.browser
@@ -295,7 +248,11 @@ def test_explorables_speak_the_language(edition, browser, address):
     for name in EXPLORED:
         page.goto(f"{address}{edition.settings['address']}/book/{name}.html", wait_until="domcontentloaded")
         require_frames(page)
-        texts = spoken.of_page(page, most=1, quiet=20)
+        texts = set()
+        for widget in page.query_selector_all(".xp-widget[data-model]"):
+            widget.scroll_into_view_if_needed()
+            page.wait_for_function("(widget) => widget.dataset.ready", arg=widget)
+            texts |= set(widget.evaluate(USED))
         assert any(map(HAN.search, texts)), name
         left |= {text: english for text in texts if (english := edition.english(text))}
     page.close()
