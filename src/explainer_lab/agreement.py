@@ -80,7 +80,7 @@ _STAGED = ("own", "shuffled", "nonsense")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementSetting(on_checkpoint.FineTuningSetting):
+class _AgreementSetting(on_checkpoint.FineTuningSetting):
     """What the k demonstrations of a seed do as context and as training, beside what other demonstrations do.
 
     `n_directions` random updates stand beside them. `lessons` says which others: "all"; "few", one floor and one
@@ -138,7 +138,7 @@ class AgreementSetting(on_checkpoint.FineTuningSetting):
         return tuple(name for name in self.kin if name != self.task)
 
 
-def lessons_of(setting: AgreementSetting, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
+def _lessons_of(setting: _AgreementSetting, load: Callable[[str], TaskData]) -> dict[str, Lesson]:
     """The lessons of a setting by name; a foreign task gives its own demonstrations under its name."""
     drawn = load(setting.task), setting.k, setting.seed
     of_the_task = {name: OF_A_TASK[name](*drawn) for name in _LESSONS[setting.lessons]}
@@ -188,7 +188,7 @@ class _Queries:
 
 def _every_change(
     checkpoint: Checkpoint,
-    setting: AgreementSetting,
+    setting: _AgreementSetting,
     queries: _Queries,
     given: Mapping[str, Lesson],
     trained: Mapping[tuple[str, float], Mapping[int, FineTuned]],
@@ -221,7 +221,7 @@ def _numbers(state: FineTuned) -> dict[str, float]:
 
 
 def _random_changes(
-    checkpoint: Checkpoint, setting: AgreementSetting, queries: _Queries, state: FineTuned
+    checkpoint: Checkpoint, setting: _AgreementSetting, queries: _Queries, state: FineTuned
 ) -> Iterator[tuple[int, int, Observed]]:
     """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
     for i in range(setting.n_directions):
@@ -249,12 +249,12 @@ def _are_compared(a: _Change, b: _Change) -> bool:
     return halves or "own" in (a.lesson, b.lesson)
 
 
-def _shown_by_layer(change: _Change, setting: AgreementSetting) -> bool:
+def _shown_by_layer(change: _Change, setting: _AgreementSetting) -> bool:
     """Whether layers are kept: of contexts and whole trainings on the own, other, and first foreign demonstrations."""
     return change.lesson in ("own", "other", *setting.foreign[:1]) and change.epochs in (None, setting.epochs)
 
 
-def _tables(setting: AgreementSetting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
+def _tables(setting: _AgreementSetting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
     """`changes`, `pairs` and `layers` of a setting; columns as in the README beside the published tables."""
     measures = _compared(zsl, found)
     pairs, layers = [], []
@@ -296,11 +296,11 @@ def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
 # The experiment.
 
 
-class Agreement(OnCheckpoint[AgreementSetting]):
+class Agreement(OnCheckpoint[_AgreementSetting]):
     """Computes settings; what is trained on a task's own demonstrations serves all settings of a seed."""
 
     name = "agreement"
-    setting = AgreementSetting
+    setting = _AgreementSetting
     protocol = 2
     slowest_first = (
         "checkpoint", "split", "loss", "lessons", "n_directions", "n_queries", "k", "epochs", "seed", "lr", "task",
@@ -316,28 +316,28 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         self._shared: Hashable = None
         self._trainings: dict[tuple[str, float], dict[int, FineTuned]] = {}
 
-    def holds(self, setting: AgreementSetting) -> tuple[int, int]:
+    def holds(self, setting: _AgreementSetting) -> tuple[int, int]:
         """One model, and every training after each number of epochs."""
         others = len(_LESSONS[setting.lessons]) - 1 + (setting.lessons == "all")
         return 1, (len(setting.kin) + others) * len(setting.stages)
 
-    def parts(self, setting: AgreementSetting) -> dict[str, Any]:
+    def parts(self, setting: _AgreementSetting) -> dict[str, Any]:
         """Weights and data, those of the foreign tasks with them."""
         data = self._data_part(setting.task)
         if data and setting.foreign:
             data |= {"foreign": self._data_digests(setting.foreign)}
         return {"weights": self._weights(setting.checkpoint), "data": data}
 
-    def shares(self, setting: AgreementSetting) -> Hashable:
+    def shares(self, setting: _AgreementSetting) -> Hashable:
         """What trainings on the tasks' own demonstrations depend on."""
         return setting.checkpoint, setting.seed, setting.k, setting.lr, setting.epochs, setting.loss, setting.kin
 
-    def compute(self, setting: AgreementSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _AgreementSetting, *, progress: bool) -> Computed:
         """All changes of a setting, and how alike they are; trainings that diverged are missing, and noted."""
         checkpoint, data = self._load(setting.checkpoint), self._load_data(setting.task)
         scoring.require_distinct(checkpoint, data.task)
         queries = _Queries(data.task, comparison.draw_queries(data, setting.comparison))
-        given = lessons_of(setting, self._load_data)
+        given = _lessons_of(setting, self._load_data)
         trained = self._train(checkpoint, setting, given, progress)
         zsl = queries.observed(checkpoint, scoring.encode(checkpoint, ""))
         stream = _every_change(checkpoint, setting, queries, given, trained)
@@ -356,7 +356,7 @@ class Agreement(OnCheckpoint[AgreementSetting]):
         return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task), arrays=arrays)
 
     def _train(
-        self, checkpoint: Checkpoint, setting: AgreementSetting, given: Mapping[str, Lesson], progress: bool
+        self, checkpoint: Checkpoint, setting: _AgreementSetting, given: Mapping[str, Lesson], progress: bool
     ) -> dict[tuple[str, float], dict[int, FineTuned]]:
         """Every training of a setting by lesson and rate, and after each number of epochs that is compared.
 
@@ -390,7 +390,7 @@ def _directions(zsl: Observed, found: Sequence[_Change], drawn: Iterator[tuple[i
     return as_columns(rows)
 
 
-def _main(tables: Tables, setting: AgreementSetting) -> dict[str, Any]:
+def _main(tables: Tables, setting: _AgreementSetting) -> dict[str, Any]:
     """Accuracies of ICL and FT and their similarity, as far as FT did not diverge."""
     context, training = "ICL own", f"FT own {setting.epochs} {setting.lr:g}"
     accuracy = dict(zip(tables["changes"]["change"], tables["changes"]["accuracy"], strict=True))

@@ -34,7 +34,7 @@ _BATCH = 4  # lines in a step of training: one for each label
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockingSetting(on_checkpoint.FineTuningSetting):
+class _BlockingSetting(on_checkpoint.FineTuningSetting):
     """Four cues of each kind and their labels, as a seed draws them, with `k` lines of each of two parts of a lesson.
 
     Y stands behind X where they stand together if `last` is "Y", else before it. Raises ExperimentError for other
@@ -60,10 +60,10 @@ class BlockingSetting(on_checkpoint.FineTuningSetting):
         return f"blocking-{self.name}-{self.last}-last-{self.numbers(self.k, self.n_queries)}"
 
 
-class Lines:
+class _Lines:
     """The lines of a draw; every line begins with a made-up word of its own."""
 
-    def __init__(self, setting: BlockingSetting):
+    def __init__(self, setting: _BlockingSetting):
         """Draw the cues and their labels."""
         self._generator = np.random.default_rng([setting.seed, 13])
         words: dict[str, None] = {}
@@ -82,7 +82,7 @@ class Lines:
         return label_words(words, [self.labels[i] for i in numbers])
 
 
-def run_blocking(checkpoint: Checkpoint, setting: BlockingSetting, *, progress: bool = False) -> Tables:
+def _run_blocking(checkpoint: Checkpoint, setting: _BlockingSetting, *, progress: bool = False) -> Tables:
     """The tables of one setting, as the laboratory stores them.
 
     - "settings": right answers about Y after each lesson, in the context and by training; what is missing;
@@ -91,7 +91,7 @@ def run_blocking(checkpoint: Checkpoint, setting: BlockingSetting, *, progress: 
 
     Raises TaskError, CheckpointError or ExperimentError.
     """
-    lines, rows, lost = Lines(setting), [], []
+    lines, rows, lost = _Lines(setting), [], []
     parts = {kinds: lines.draw(kinds, setting.k) for kinds in ("X", "Z", "XY", "Y")}
     asked = {kind: lines.draw(kind, setting.n_queries) for kind in "XY"}
 
@@ -112,7 +112,7 @@ def run_blocking(checkpoint: Checkpoint, setting: BlockingSetting, *, progress: 
 
 
 def _trained(
-    checkpoint: Checkpoint, setting: BlockingSetting, parts: Sequence[list[Example]], progress: bool
+    checkpoint: Checkpoint, setting: _BlockingSetting, parts: Sequence[list[Example]], progress: bool
 ) -> Iterator[Checkpoint]:
     """The model after so many epochs over the first lines, and then as many over those after them."""
     sequences = [each for part in parts for each in setting.sequences(checkpoint, TASK, part)]
@@ -129,27 +129,27 @@ def _answered(checkpoint: Checkpoint, prefix: Prefix, queries: Sequence[Example]
     return {"right": (among.argmax(1) == labels).mean(), "log_prob": among[range(len(labels)), labels].mean()}
 
 
-class Blocking(OnCheckpoint[BlockingSetting]):
+class Blocking(OnCheckpoint[_BlockingSetting]):
     """Computes the lessons of each setting."""
 
     name = "blocking"
-    setting = BlockingSetting
+    setting = _BlockingSetting
     protocol = 1
     slowest_first = ("checkpoint", "last", "k", "n_queries", "lr", "epochs", "seed")
     shown = ("icl_blocked", "icl_control", "icl_alone", "ft_blocked", "ft_control", "ft_alone", "note")
 
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 2e-3, "epochs": 10}
 
-    def holds(self, setting: BlockingSetting) -> tuple[int, int]:
+    def holds(self, setting: _BlockingSetting) -> tuple[int, int]:
         """Its own weights to go back to, and the gradient."""
         return 3, 0
 
-    def parts(self, setting: BlockingSetting) -> dict[str, Any]:
+    def parts(self, setting: _BlockingSetting) -> dict[str, Any]:
         """Weights, and the cues with their labels."""
-        lines = Lines(setting)
+        lines = _Lines(setting)
         return {"weights": self._weights(setting.checkpoint), "cues": lines.cues | {"labels": lines.labels.tolist()}}
 
-    def compute(self, setting: BlockingSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _BlockingSetting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
-        return Computed(run_blocking(checkpoint, setting, progress=progress), self._provenance(checkpoint, TASK))
+        return Computed(_run_blocking(checkpoint, setting, progress=progress), self._provenance(checkpoint, TASK))

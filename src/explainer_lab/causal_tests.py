@@ -35,7 +35,7 @@ MODELS: Mapping[str, controls.Model] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CausalTestsSetting(on_checkpoint.FineTuningSetting):
+class _CausalTestsSetting(on_checkpoint.FineTuningSetting):
     """One checkpoint and task, and a seed; FT takes its passes over `k` demonstrations.
 
     `n_queries` are reported; `n_selection` others make the task vector and choose its layer. `rate` is that of the
@@ -68,7 +68,7 @@ class _Shared:
     fine-tuning ("ft") and by one small step on all demonstrations.
     """
 
-    setting: CausalTestsSetting
+    setting: _CausalTestsSetting
     checkpoint: Checkpoint
     own: TaskData
     foreign: TaskData
@@ -88,8 +88,8 @@ class _Shared:
         return controls.own(self.own, self.setting.k, self.setting.seed)
 
 
-def run_causal_tests(
-    checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: CausalTestsSetting, *, progress: bool = False
+def _run_causal_tests(
+    checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: _CausalTestsSetting, *, progress: bool = False
 ) -> Tables:
     """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
 
@@ -118,7 +118,7 @@ def run_causal_tests(
 
 
 def _ask(
-    checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: Sequence[Example], setting: CausalTestsSetting
+    checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: Sequence[Example], setting: _CausalTestsSetting
 ) -> PairedPasses:
     """Queries of a task after the setting's demonstrations of another, or of the same."""
     prefix = lessons.context(checkpoint, *controls.own(context, setting.k, setting.seed))
@@ -294,11 +294,11 @@ def _tables(shared: _Shared) -> Tables:
     }
 
 
-class CausalTests(OnCheckpoint[CausalTestsSetting]):
+class CausalTests(OnCheckpoint[_CausalTestsSetting]):
     """Computes the tests of each setting."""
 
     name = "causal_tests"
-    setting = CausalTestsSetting
+    setting = _CausalTestsSetting
     protocol = 2
     slowest_first = (
         "checkpoint", "model", "task", "k", "n_queries", "n_selection", "lr", "epochs", "rate", "seed",
@@ -307,19 +307,19 @@ class CausalTests(OnCheckpoint[CausalTestsSetting]):
 
     usual: ClassVar = {"k": 8, "n_queries": 24, "n_selection": 16, "lr": 3e-4, "epochs": 10, "rate": 1e-6}
 
-    def holds(self, setting: CausalTestsSetting) -> tuple[int, int]:
+    def holds(self, setting: _CausalTestsSetting) -> tuple[int, int]:
         """A second model where it is not the trained one, and a step for each demonstration."""
         return 1 + (setting.model != "trained"), setting.k
 
-    def parts(self, setting: CausalTestsSetting) -> dict[str, Any]:
+    def parts(self, setting: _CausalTestsSetting) -> dict[str, Any]:
         """Weights and data."""
         data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting.task)), strict=True))
         return {"weights": self._weights(setting.checkpoint), "data": data}
 
-    def compute(self, setting: CausalTestsSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _CausalTestsSetting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting.task)
-        tables = run_causal_tests(checkpoint, own, foreign, setting, progress=progress)
+        tables = _run_causal_tests(checkpoint, own, foreign, setting, progress=progress)
         return Computed(tables, self._provenance(checkpoint, own.task))
 
     def _both(self, name: str) -> tuple[TaskData, TaskData]:

@@ -38,7 +38,7 @@ class LlamaSetting:
     seed: int = 0
 
 
-def initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
+def _initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
     """A Llama whose weights have the variance 1 / width and whose words start as linear maps of their points."""
     config = LlamaConfig(
         vocab_size=regression_words.vocabulary(),
@@ -69,7 +69,7 @@ def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int
     the steps and falls to 0 along half a cosine. It is one model, which changes when the next is asked for. Repeated on
     the same machine the weights are the same to the bit.
     """
-    model = initial_model(setting)
+    model = _initial_model(setting)
     optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=BETAS)
     generator = Generator().manual_seed(setting.seed)
     yield 0, model

@@ -38,7 +38,7 @@ class LanguageModels(Experiment[TrainingSetting]):
     """Trains one model for each setting; those that differ in average and eta alone form matched sets.
 
     The state of a run is kept every so many steps, and the trained model with its tokenizer at the end, both in the
-    cache (`run_directory`).
+    cache (`_run_directory`).
     """
 
     name = "language_models"
@@ -78,7 +78,7 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     def compute(self, setting: TrainingSetting, *, progress: bool) -> Computed:
         """Train, from the last state if there is one, and keep the model."""
-        tokens, place = self._tokens_of(setting), run_directory(self.identity(setting))
+        tokens, place = self._tokens_of(setting), _run_directory(self.identity(setting))
         checkpoint = place / "state.safetensors"
         elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, **self.made_of}
         trained = train(setting, tokens, elsewhere, **kept, progress=progress)
@@ -107,7 +107,7 @@ class LanguageModels(Experiment[TrainingSetting]):
         return self._tokens[key]
 
 
-def run_directory(its: Identity) -> Path:
+def _run_directory(its: Identity) -> Path:
     """The directory in the cache with the checkpoint of a run (`state.safetensors`), later its model (`model`)."""
     return assets.cache_dir() / "training" / Path(its.filename).stem
 

@@ -8,7 +8,7 @@ from explainer.results import intervals
 from explainer.theory.statistics import Interval
 
 
-class Tried(NamedTuple):
+class _Tried(NamedTuple):
     """A rate and a number of epochs, and the share of right answers after that training; None where one diverged."""
 
     lr: float
@@ -16,13 +16,13 @@ class Tried(NamedTuple):
     right: Interval | None
 
 
-def accuracy_by_rate(settings: pd.DataFrame) -> list[Tried]:
+def accuracy_by_rate(settings: pd.DataFrame) -> list[_Tried]:
     """What each rate and number of epochs gives: mean over tasks, Student's interval over seeds."""
     found = []
     for _, its in settings.groupby(["epochs", "lr"]):
         epochs, lr = its["epochs"].iloc[0], its["lr"].iloc[0]
         whole = its["ft_accuracy"].notna().all()
-        found.append(Tried(lr, epochs, accuracy_of_state(its, "ft") if whole else None))
+        found.append(_Tried(lr, epochs, accuracy_of_state(its, "ft") if whole else None))
     return found
 
 
@@ -37,13 +37,13 @@ def untaught(settings: pd.DataFrame) -> Interval:
     return max((accuracy_of_state(settings, state) for state in known), key=lambda right: right.estimate)
 
 
-def best(found: list[Tried]) -> Tried | None:
+def best(found: list[_Tried]) -> _Tried | None:
     """The one with the most right answers; of equals that with fewer epochs, then that with the smaller rate."""
     known = {one: one.right.estimate for one in found if one.right}
     return max(known, key=lambda one: (known[one], -one.epochs, -one.lr), default=None)
 
 
-def advice(found: list[Tried], chosen: Tried | None, without: Interval) -> str:
+def advice(found: list[_Tried], chosen: _Tried | None, without: Interval) -> str:
     """Which rate to take, or why none and what to try next; `without` are right answers without training."""
     if chosen is None or chosen.right is None:
         return "every rate diverged; try smaller ones."

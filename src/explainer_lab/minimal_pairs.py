@@ -33,7 +33,7 @@ SETS = (0, 1)  # two disjoint sets of words
 
 
 @dataclass(frozen=True, kw_only=True)
-class MinimalPairsSetting(on_checkpoint.FineTuningSetting):
+class _MinimalPairsSetting(on_checkpoint.FineTuningSetting):
     """Two tasks of one template, as "A/B", and the draw of a seed: two sets of k words, and other words as queries.
 
     Raises ExperimentError where a value is impossible.
@@ -68,7 +68,7 @@ class MinimalPairsSetting(on_checkpoint.FineTuningSetting):
 # Lessons.
 
 
-class Words(NamedTuple):
+class _Words(NamedTuple):
     """The words of a draw: two sets to learn from, and the queries; with the example of each word in both tasks."""
 
     examples: Mapping[str, Mapping[str, Example]]
@@ -80,7 +80,7 @@ class Words(NamedTuple):
         return [self.examples[lesson][word] for word in words]
 
 
-def draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: MinimalPairsSetting) -> Words:
+def _draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: _MinimalPairsSetting) -> _Words:
     """Words that the two tasks answer differently, the queries with another first token; TaskError where too few."""
     (field,) = _fields_of_both(data)
     examples = {
@@ -96,10 +96,10 @@ def draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: Mi
     rest = [word for word in words if word not in queries]
     _require_enough(setting, "n_queries", setting.n_queries, telling, "have answers with another first token")
     _require_enough(setting, "2 k", 2 * setting.k, rest, "are left beside the queries")
-    return Words(examples, (rest[: setting.k], rest[setting.k : 2 * setting.k]), queries)
+    return _Words(examples, (rest[: setting.k], rest[setting.k : 2 * setting.k]), queries)
 
 
-def _require_enough(setting: MinimalPairsSetting, name: str, needed: int, words: Sequence[str], which: str) -> None:
+def _require_enough(setting: _MinimalPairsSetting, name: str, needed: int, words: Sequence[str], which: str) -> None:
     if needed > len(words):
         raise TaskError(
             f"{setting.pair}: {name} = {needed} words are needed, and {len(words)} {which}; use smaller numbers."
@@ -156,10 +156,10 @@ CONTRASTS: Mapping[str, tuple[Lesson, Lesson]] = {
 class _Pair:
     """What all tests of a pair share."""
 
-    setting: MinimalPairsSetting
+    setting: _MinimalPairsSetting
     checkpoint: Checkpoint
     data: Mapping[str, TaskData]
-    words: Words
+    words: _Words
 
     def name(self, letter: str) -> str:
         """The task that is called A or B."""
@@ -197,10 +197,10 @@ Outputs = dict[tuple[str, int], dict[Lesson, Tensor]]
 """Attention outputs by ("ICL", number of words), ("ICL reordered", k) or ("FT", number of epochs), and by lesson."""
 
 
-def run_minimal_pairs(
-    checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: MinimalPairsSetting, *, progress: bool = False
-) -> Tables:
-    """The tables of one pair and seed, as the laboratory stores them.
+def _run_minimal_pairs(
+    checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: _MinimalPairsSetting, *, progress: bool = False
+) -> tuple[Tables, Outputs]:
+    """The tables of one pair and seed, as the laboratory stores them, and the attention outputs.
 
     - "settings": answers without a lesson, after whole contexts and whole trainings, what `similarities` gives for
     these, and what is missing;
@@ -211,7 +211,7 @@ def run_minimal_pairs(
 
     Raises TaskError, CheckpointError or ExperimentError.
     """
-    pair = _Pair(setting, checkpoint, data, draw_words(checkpoint, data, setting))
+    pair = _Pair(setting, checkpoint, data, _draw_words(checkpoint, data, setting))
     lessons_of = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), setting.lr) for one in LESSONS}
     trained = lessons.trained(checkpoint, setting, lessons_of, progress=progress)
     outputs, changes = _every_change(pair, trained)
@@ -224,8 +224,8 @@ def run_minimal_pairs(
     }
     states = {lesson: of[setting.epochs] for lesson, of in trained.items()}
     if any(state.diverged_at is not None for state in states.values()):
-        return tables
-    return tables | {"interventions": as_columns(list(_interventions(pair, states)))}
+        return tables, outputs
+    return tables | {"interventions": as_columns(list(_interventions(pair, states)))}, outputs
 
 
 def _every_change(
@@ -285,6 +285,11 @@ def similarities(outputs: Outputs, shots: int, epochs: int) -> dict[str, Float[T
         found[name] = torch.stack([cosine for cosine, _ in agreements]).mean(0)
         found[f"{name}_residual"] = torch.stack([residual for _, residual in agreements]).mean(0)
     return {name: found[name] for name in SIMILARITIES}
+
+
+def arrays(outputs: Outputs) -> dict[str, Tensor]:
+    """Attention outputs to keep, by kind, strength and lesson: "FT 10 A0"."""
+    return {f"{kind} {n} {one.task}{one.words}": its for (kind, n), of in outputs.items() for one, its in of.items()}
 
 
 def means(by_layer: Mapping[str, Float[Tensor, " layers"]], chosen: slice = slice(None)) -> dict[str, float]:
@@ -380,29 +385,30 @@ def answered(
 # The experiment.
 
 
-class MinimalPairs(OnCheckpoint[MinimalPairsSetting]):
+class MinimalPairs(OnCheckpoint[_MinimalPairsSetting]):
     """Computes the pair of each setting."""
 
     name = "minimal_pairs"
-    setting = MinimalPairsSetting
+    setting = _MinimalPairsSetting
     protocol = 1
     slowest_first = ("checkpoint", "epochs", "k", "n_queries", "pair", "lr", "seed")
     shown = ("icl_a", "icl_b", "ft_a", "ft_b", "own", "other", "contexts", "trainings", "note")
 
     usual: ClassVar = {"k": 16, "n_queries": 16, "lr": 7e-4, "epochs": 10}
 
-    def holds(self, setting: MinimalPairsSetting) -> tuple[int, int]:
+    def holds(self, setting: _MinimalPairsSetting) -> tuple[int, int]:
         """One model, and every lesson after each number of epochs."""
         return 1, len(LESSONS) * len(setting.stages)
 
-    def parts(self, setting: MinimalPairsSetting) -> dict[str, Any]:
+    def parts(self, setting: _MinimalPairsSetting) -> dict[str, Any]:
         """Weights and data."""
         return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.names)}
 
-    def compute(self, setting: MinimalPairsSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _MinimalPairsSetting, *, progress: bool) -> Computed:
         """One pair of lessons."""
         checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.names}
-        return Computed(run_minimal_pairs(checkpoint, data, setting, progress=progress), self._provenance(checkpoint))
+        tables, outputs = _run_minimal_pairs(checkpoint, data, setting, progress=progress)
+        return Computed(tables, self._provenance(checkpoint), arrays=arrays(outputs))
 
 
 def _first_tokens(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[int]:

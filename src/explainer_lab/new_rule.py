@@ -53,7 +53,7 @@ TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer_lab.ne
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewRuleSetting(on_checkpoint.FineTuningSetting):
+class _NewRuleSetting(on_checkpoint.FineTuningSetting):
     """A kind of cue, and the draw of a seed: the labels of the cues, two sets of k words, and other words as queries.
 
     `training` is a name in TRAININGS; each of its steps takes `batch` lines. With `lessons` "own" there is one lesson,
@@ -110,10 +110,10 @@ def _labels_of_cues(cue: str, seed: int) -> Int[np.ndarray, "2 4"]:
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class _Rules:
     """Both rules of a draw, and what is asked of a checkpoint about them."""
 
-    setting: NewRuleSetting
+    setting: _NewRuleSetting
     checkpoint: Checkpoint
 
     @cached_property
@@ -167,7 +167,7 @@ def label_words(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
 # The vote.
 
 
-def label_votes(
+def _label_votes(
     checkpoint: Checkpoint, examples: Sequence[Example], prompts: Sequence[str]
 ) -> Float[Tensor, "n layers heads labels"]:
     """Attention of every head, from where each query is decided, to the answers that are a label, summed over them."""
@@ -182,7 +182,7 @@ def label_votes(
     return torch.stack(found)
 
 
-def _voted(rules: Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[str, list]]:
+def _voted(rules: _Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[str, list]]:
     """Labels with most votes of chosen heads, of all heads, and of the best head; and how often each head agrees.
 
     Heads are chosen by how often they agree with the model about the other set of words, after the same context.
@@ -192,7 +192,7 @@ def _voted(rules: Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[s
     prefix, agree, found = rules.context(examples), [], []
     for prompts in (others, rules.prompts):
         answers = torch.from_numpy(rules.see(rules.checkpoint, prefix, prompts)[1])
-        found.append(label_votes(rules.checkpoint, examples, prompts))
+        found.append(_label_votes(rules.checkpoint, examples, prompts))
         agree.append((found[-1].argmax(-1) == answers[:, None, None]).float().mean(0))
     chosen = circuits.strongest_heads(agree[0], N_HEADS)
     layers, heads = map(list, zip(*chosen, strict=True))
@@ -222,8 +222,10 @@ class _Found:
         self.outputs.setdefault((kind, strength), {})[lesson], self.answers[kind, strength, lesson] = seen
 
 
-def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: bool = False) -> Tables:
-    """The tables of one setting, as the laboratory stores them.
+def _run_new_rule(
+    checkpoint: Checkpoint, setting: _NewRuleSetting, outputs: Outputs, *, progress: bool = False
+) -> Tables:
+    """The tables of one setting, as the laboratory stores them; `outputs` takes up the attention outputs.
 
     - "settings": right answers without a lesson, after whole contexts, after shuffled labels and after whole trainings;
       the similarities of `minimal_pairs`; what is missing;
@@ -235,7 +237,7 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
 
     Raises TaskError, CheckpointError or ExperimentError.
     """
-    rules, found = Rules(setting, checkpoint), _Found({}, {}, [])
+    rules, found = _Rules(setting, checkpoint), _Found(outputs, {}, [])
     empty = scoring.encode(checkpoint, "")
     found.answers["ZSL", 0, None] = rules.see(checkpoint, empty)[1]
     _add_contexts(rules, found)
@@ -264,7 +266,7 @@ def run_new_rule(checkpoint: Checkpoint, setting: NewRuleSetting, *, progress: b
     return tables | {"interventions": as_columns(list(_interventions(rules, found, last, tokens)))}
 
 
-def _add_contexts(rules: Rules, found: _Found) -> None:
+def _add_contexts(rules: _Rules, found: _Found) -> None:
     """Whole contexts, those in another order, and shuffled labels; without a training contexts of all lengths."""
     setting, every_length = rules.setting, rules.setting.training == "none"
 
@@ -284,7 +286,7 @@ def _add_contexts(rules: Rules, found: _Found) -> None:
             see("ICL", Lesson(rule, 0), [e for i in SETS for e in rules.demonstrations(Lesson(rule, i))])
 
 
-def _trained(rules: Rules, lost: list[str], progress: bool) -> Iterator[tuple[Lesson, int, Checkpoint]]:
+def _trained(rules: _Rules, lost: list[str], progress: bool) -> Iterator[tuple[Lesson, int, Checkpoint]]:
     """The model after each number of epochs of each lesson, until the next one is asked for; who diverged is `lost`."""
     setting, checkpoint = rules.setting, rules.checkpoint
     runs = {}
@@ -315,7 +317,7 @@ def _trained(rules: Rules, lost: list[str], progress: bool) -> Iterator[tuple[Le
 # Tables.
 
 
-def _summary(rules: Rules, found: _Found) -> dict[str, Any]:
+def _summary(rules: _Rules, found: _Found) -> dict[str, Any]:
     setting, rows = rules.setting, list(_changes(rules, found))
 
     def right(kind: str, strength: int) -> float:
@@ -328,7 +330,7 @@ def _summary(rules: Rules, found: _Found) -> dict[str, Any]:
     return {f"{name}_accuracy": right(*its) for name, its in strengths.items()} | {"note": note}
 
 
-def _changes(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
+def _changes(rules: _Rules, found: _Found) -> Iterator[dict[str, Any]]:
     """Shares of right answers; a context of more than k words has both sets."""
     for (kind, strength, lesson), answers in found.answers.items():
         told = {"kind": kind, "strength": strength, "lesson": lesson and lesson.task, "words": lesson and lesson.words}
@@ -340,7 +342,7 @@ def _parts(n_layers: int) -> dict[str, slice]:
     return {"all": slice(None)} | layer_thirds(n_layers)
 
 
-def _strengths(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
+def _strengths(rules: _Rules, found: _Found) -> Iterator[dict[str, Any]]:
     """Means over layers after each number of epochs, and over each third of the layers."""
     for epochs in rules.setting.stages:
         by_layer = minimal_pairs.similarities(found.outputs, rules.setting.k, epochs)
@@ -349,7 +351,7 @@ def _strengths(rules: Rules, found: _Found) -> Iterator[dict[str, Any]]:
 
 
 def _given(
-    rules: Rules, found: _Found, rule: str, given: Mapping[str, tuple[str, int]], **more: np.ndarray
+    rules: _Rules, found: _Found, rule: str, given: Mapping[str, tuple[str, int]], **more: np.ndarray
 ) -> Iterator[dict[str, Any]]:
     """For each query the right label, those given after the first set of words and after the other, and more."""
     labels = {"right": rules.right(rule)} | more
@@ -359,7 +361,7 @@ def _given(
         yield {"rule": rule, "query": i, "word": word} | {name: int(its[i]) for name, its in labels.items()}
 
 
-def _votes(rules: Rules, found: _Found) -> Tables:
+def _votes(rules: _Rules, found: _Found) -> Tables:
     """What is voted after the first set of words, beside the answers after it, after the other set, and reordered."""
     k, answers, heads = rules.setting.k, [], []
     for rule in "AB":
@@ -376,7 +378,7 @@ def _votes(rules: Rules, found: _Found) -> Tables:
 
 
 def _interventions(
-    rules: Rules, found: _Found, last: Pass, tokens: Int[Tensor, "n labels"]
+    rules: _Rules, found: _Found, last: Pass, tokens: Int[Tensor, "n labels"]
 ) -> Iterator[dict[str, Any]]:
     """Answers when a part of a contrast is put into the pass with the other rule, or taken out of that with the rule.
 
@@ -430,29 +432,31 @@ def _answered(
 # The experiment.
 
 
-class NewRule(OnCheckpoint[NewRuleSetting]):
+class NewRule(OnCheckpoint[_NewRuleSetting]):
     """Computes the rules of each setting."""
 
     name = "new_rule"
-    setting = NewRuleSetting
+    setting = _NewRuleSetting
     protocol = 1
     slowest_first = ("checkpoint", "cue", "training", "lessons", "batch", "epochs", "k", "n_queries", "lr", "seed")
     shown = ("zsl_accuracy", "icl_accuracy", "shuffled_accuracy", "ft_accuracy", "own", "other", "note")
 
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 2e-3, "epochs": 10, "training": "none"}
 
-    def holds(self, setting: NewRuleSetting) -> tuple[int, int]:
+    def holds(self, setting: _NewRuleSetting) -> tuple[int, int]:
         """A second model to go back to where every weight is trained; else every lesson after each number of epochs."""
         whole = setting.training == "all weights"
         return 1 + 2 * whole, 0 if whole or setting.training == "none" else len(setting.given) * len(setting.stages)
 
-    def parts(self, setting: NewRuleSetting) -> dict[str, Any]:
+    def parts(self, setting: _NewRuleSetting) -> dict[str, Any]:
         """Weights, the words, and their labels."""
         words = cued_words.draw_sets(setting.cue, setting.seed, setting.k, setting.n_queries)
         drawn = repr((words, _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
 
-    def compute(self, setting: NewRuleSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _NewRuleSetting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
-        return Computed(run_new_rule(checkpoint, setting, progress=progress), self._provenance(checkpoint, TASK))
+        outputs: Outputs = {}
+        tables = _run_new_rule(checkpoint, setting, outputs, progress=progress)
+        return Computed(tables, self._provenance(checkpoint, TASK), arrays=minimal_pairs.arrays(outputs))

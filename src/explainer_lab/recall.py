@@ -80,7 +80,7 @@ class Recall(Experiment[FastWeightSetting]):
         return Computed({"settings": settings, "curve": columns}, {})
 
 
-class Snapshot(NamedTuple):
+class _Snapshot(NamedTuple):
     """A model after so many steps, and the losses of the steps since the last snapshot."""
 
     step: int
@@ -88,7 +88,7 @@ class Snapshot(NamedTuple):
     losses: list[float]
 
 
-def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[Snapshot]:
+def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[_Snapshot]:
     """Train on fresh sequences, of N_KEYS[0] keys in the first step, N_KEYS[1] in the second, and so on in turns.
 
     AdamW on the mean over queries of -log p(answer); the rate rises over 5 % of the steps and falls to 0 along half a
@@ -99,7 +99,7 @@ def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[Snap
     model, n_keys = FastWeightModel(setting), associative_recall.N_KEYS
     optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)
     generator = Generator().manual_seed(setting.seed)
-    yield Snapshot(0, model, [])
+    yield _Snapshot(0, model, [])
     losses: list[float] = []
     looked_at = {round(setting.steps * i / _SNAPSHOTS) for i in range(1, _SNAPSHOTS + 1)}
     for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
@@ -108,7 +108,7 @@ def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[Snap
         lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
         losses.append(clipped_step(model.parameters(), optimiser, loss, lr, step))
         if step + 1 in looked_at:
-            yield Snapshot(step + 1, model, losses)
+            yield _Snapshot(step + 1, model, losses)
             losses = []
 
 

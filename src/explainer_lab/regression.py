@@ -22,7 +22,7 @@ from explainer_lab.training import NO_AVERAGE
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegressionSetting(gpt.InContextGPTSetting):
+class _RegressionSetting(gpt.InContextGPTSetting):
     """A model to train: an average of `momentum.AVERAGES` with its eta, or `none`, and what determines the rest."""
 
     average: str = NO_AVERAGE
@@ -56,25 +56,25 @@ class RegressionSetting(gpt.InContextGPTSetting):
         return partial(momentum_attention.with_momentum, eta=self.eta, average=self.average)
 
 
-class Regression(Experiment[RegressionSetting]):
+class Regression(Experiment[_RegressionSetting]):
     """Trains one model for each setting."""
 
     name = "regression"
     shown = ("parameters",)
-    setting = RegressionSetting
+    setting = _RegressionSetting
     protocol = 2
     slowest_first = ("seed", *(f.name for f in fields(gpt.InContextGPTSetting) if f.name != "seed"), "eta", "average")
 
     @classmethod
-    def of(cls, **values: Any) -> RegressionSetting:
+    def of(cls, **values: Any) -> _RegressionSetting:
         """Plain attention has no eta."""
         return super().of(**values | ({"eta": 0.0} if values.get("average") == NO_AVERAGE else {}))
 
-    def parts(self, setting: RegressionSetting) -> dict[str, Any]:
+    def parts(self, setting: _RegressionSetting) -> dict[str, Any]:
         """Nothing else: the prompts are drawn from the seed."""
         return {}
 
-    def compute(self, setting: RegressionSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _RegressionSetting, *, progress: bool) -> Computed:
         """Train the model and test it."""
         trained = train_gpt(setting.plain, prepare=setting.prepare, progress=progress)
         tables = _tables(trained.model)

@@ -35,7 +35,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReversalSetting(on_checkpoint.FineTuningSetting):
+class _ReversalSetting(on_checkpoint.FineTuningSetting):
     """The pairs of one seed, and how they are trained on."""
 
     n_pairs: int
@@ -47,7 +47,7 @@ class ReversalSetting(on_checkpoint.FineTuningSetting):
         return f"reversal-{self.name}-n{self.n_pairs}-lr{self.lr:g}-e{self.epochs}-seed{self.seed}"
 
 
-def draw_pairs(n: int, seed: int) -> list[Pair]:
+def _draw_pairs(n: int, seed: int) -> list[Pair]:
     """(a, b) with a made up and b a noun, all different; ExperimentError if there are not so many nouns."""
     generator = np.random.default_rng([seed, 3])
     nouns = sorted({example.fields["word"] for example in tasks.load("plurals").train})
@@ -68,7 +68,7 @@ def lesson(pairs: Sequence[Pair], name: str, seed: int) -> list[Pair]:
     return list(pairs)
 
 
-def answer_log_probs(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
+def _answer_log_probs(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
     """log p of every answer to every question after the lines of a context, (n, n) for each direction."""
     ids, _ = scoring.context_ids(checkpoint, LINE, [Example({"word": x}, y) for x, y in context])
     prefix = scoring.encode(checkpoint, ids)
@@ -80,9 +80,9 @@ def answer_log_probs(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Seq
     }
 
 
-def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: bool = False) -> dict[str, Any]:
+def _run_reversal(checkpoint: Checkpoint, setting: _ReversalSetting, *, progress: bool = False) -> dict[str, Any]:
     """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
-    pairs = draw_pairs(setting.n_pairs, setting.seed)
+    pairs = _draw_pairs(setting.n_pairs, setting.seed)
     rows, settings, notes = [], {}, []
     scoring.warn_unequal_answer_lengths(checkpoint, "reversal", "word ->", [word for pair in pairs for word in pair])
 
@@ -94,10 +94,10 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
             for pair in range(len(pairs)):
                 rows.append(told | {"pair": pair} | {column: its[pair].item() for column, its in scored.items()})
 
-    add("zsl", None, answer_log_probs(checkpoint, [], pairs))
+    add("zsl", None, _answer_log_probs(checkpoint, [], pairs))
     for name in LESSONS:
         lines = lesson(pairs, name, setting.seed)
-        add("icl", name, answer_log_probs(checkpoint, lines, pairs))
+        add("icl", name, _answer_log_probs(checkpoint, lines, pairs))
         once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
         repeated = finetuning.repeat_epochs(once, setting.epochs, setting.seed)
         finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
@@ -105,7 +105,7 @@ def run_reversal(checkpoint: Checkpoint, setting: ReversalSetting, *, progress: 
             notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")
             continue
         with finetuned.applied() as tuned:
-            add("ft", name, answer_log_probs(tuned, [], pairs))
+            add("ft", name, _answer_log_probs(tuned, [], pairs))
     return {"settings": settings | {"note": "; ".join(notes)}, "answers": as_columns(rows)}
 
 
@@ -120,23 +120,23 @@ def _scored(log_probs: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-class Reversal(OnCheckpoint[ReversalSetting]):
+class Reversal(OnCheckpoint[_ReversalSetting]):
     """Computes the lessons of each setting."""
 
     name = "reversal"
-    setting = ReversalSetting
+    setting = _ReversalSetting
     protocol = 1
     slowest_first = ("checkpoint", "n_pairs", "lr", "epochs", "seed")
     shown = ("icl_forward_forward", "icl_forward_backward", "ft_forward_forward", "ft_forward_backward", "note")
 
     usual: ClassVar = {"n_pairs": 8}
 
-    def parts(self, setting: ReversalSetting) -> dict[str, Any]:
+    def parts(self, setting: _ReversalSetting) -> dict[str, Any]:
         """Weights, and the nouns of the pairs."""
-        pairs = [list(pair) for pair in draw_pairs(setting.n_pairs, setting.seed)]
+        pairs = [list(pair) for pair in _draw_pairs(setting.n_pairs, setting.seed)]
         return {"weights": self._weights(setting.checkpoint), "pairs": pairs}
 
-    def compute(self, setting: ReversalSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _ReversalSetting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
-        return Computed(run_reversal(checkpoint, setting, progress=progress), self._provenance(checkpoint))
+        return Computed(_run_reversal(checkpoint, setting, progress=progress), self._provenance(checkpoint))

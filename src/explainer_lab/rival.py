@@ -43,7 +43,7 @@ _N_REPEATED = 50  # random tokens that are said twice, in four texts, to find in
 
 
 @dataclass(frozen=True, kw_only=True)
-class RivalSetting(on_checkpoint.CheckpointSetting):
+class _RivalSetting(on_checkpoint.CheckpointSetting):
     """The k demonstrations and the queries that a seed draws for a task, or for a kind of cue of `new_rule`.
 
     `n_queries` are reported; `n_selection` others make the vectors and choose heads and layers. Of a rule another task
@@ -68,7 +68,7 @@ class RivalSetting(on_checkpoint.CheckpointSetting):
         return "-".join(["rival", self.name, self.task.replace(" ", "-"), sizes])
 
 
-def run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: RivalSetting) -> Tables:
+def _run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: _RivalSetting) -> Tables:
     """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
 
     - "settings": accuracies, the layers to which vectors are added, how many of the heads with the largest effect are
@@ -115,14 +115,14 @@ class _Rival:
     The queries after "foreign" and "foreign shuffled" are those of the other task.
     """
 
-    setting: RivalSetting
+    setting: _RivalSetting
     checkpoint: Checkpoint
     lessons: Mapping[str, _Lesson]
     asked: PairedPasses
     selected: Mapping[str, PairedPasses]
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: RivalSetting) -> "_Rival":
+    def of(cls, checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: _RivalSetting) -> "_Rival":
         n, drawn = setting.n_queries, (setting.k, setting.seed)
         lessons, selected = {}, {}
         for data, name in ((own, ""), (foreign, "_foreign")):
@@ -193,13 +193,13 @@ class _Heads:
     def induction(self) -> list[HeadIndex]:
         return circuits.strongest_heads(self.scores, self.m)
 
-    def random(self, setting: RivalSetting) -> list[list[HeadIndex]]:
+    def random(self, setting: _RivalSetting) -> list[list[HeadIndex]]:
         n_heads = self.effects.shape[1]
         return [
             _random_of_the_same_layers(self.effective, n_heads, N_RANDOM * setting.seed + i) for i in range(N_RANDOM)
         ]
 
-    def off(self, setting: RivalSetting) -> dict[str, list[list[HeadIndex]]]:
+    def off(self, setting: _RivalSetting) -> dict[str, list[list[HeadIndex]]]:
         """Which heads are switched off, of random ones several sets."""
         return {
             "off": [self.effective],
@@ -322,28 +322,28 @@ def _singles(rival: _Rival, of_vector: Mapping[str, Sequence[float]]) -> _Single
 # The experiment.
 
 
-class Rival(OnCheckpoint[RivalSetting]):
+class Rival(OnCheckpoint[_RivalSetting]):
     """Computes the rival of each setting."""
 
     name = "rival"
-    setting = RivalSetting
+    setting = _RivalSetting
     protocol = 1
     slowest_first = ("checkpoint", "task", "k", "n_queries", "n_selection", "seed")
     shown = ("zsl_accuracy", "icl_accuracy", "vector_layer", "heads_layer", "n_induction", "r2_one_rate")
 
     usual: ClassVar = {"k": 16, "n_queries": 24, "n_selection": 16}
 
-    def parts(self, setting: RivalSetting) -> dict[str, Any]:
+    def parts(self, setting: _RivalSetting) -> dict[str, Any]:
         """Weights and data."""
         data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting)), strict=True))
         return {"weights": self._weights(setting.checkpoint), "data": data}
 
-    def compute(self, setting: RivalSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _RivalSetting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting)
-        return Computed(run_rival(checkpoint, own, foreign, setting), self._provenance(checkpoint, own.task))
+        return Computed(_run_rival(checkpoint, own, foreign, setting), self._provenance(checkpoint, own.task))
 
-    def _both(self, setting: RivalSetting) -> tuple[TaskData, TaskData]:
+    def _both(self, setting: _RivalSetting) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another; of a rule, the other rule."""
         if setting.task in CUES:
             n = setting.n_queries + setting.n_selection

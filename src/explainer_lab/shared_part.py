@@ -51,7 +51,7 @@ Load = Callable[[str], TaskData]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedPartSetting(on_checkpoint.FineTuningSetting):
+class _SharedPartSetting(on_checkpoint.FineTuningSetting):
     """The demonstrations and queries that a seed draws for each of some tasks, given as "capitals/plurals".
 
     The other tasks of the setting stand for another task; beside a single one that is `tasks.unrelated_task`.
@@ -100,7 +100,7 @@ class SharedPartSetting(on_checkpoint.FineTuningSetting):
 class _Task:
     """One task of a setting: its data, those of the other tasks by name, and its queries."""
 
-    setting: SharedPartSetting
+    setting: _SharedPartSetting
     checkpoint: Checkpoint
     data: TaskData
     foreign: Mapping[str, TaskData]
@@ -122,8 +122,8 @@ class _Task:
         return [self.data.task.prompt(query) for query in self.queries]
 
 
-def run_shared_part(
-    checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, *, progress: bool = False
+def _run_shared_part(
+    checkpoint: Checkpoint, load: Load, setting: _SharedPartSetting, *, progress: bool = False
 ) -> Tables:
     """The tables of one setting, as the laboratory stores them.
 
@@ -148,7 +148,7 @@ def run_shared_part(
     }
 
 
-def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: str) -> _Task:
+def _task(checkpoint: Checkpoint, load: Load, setting: _SharedPartSetting, name: str) -> _Task:
     data = load(name)
     scoring.require_distinct(checkpoint, data.task)
     compared = ComparisonSetting(
@@ -159,13 +159,13 @@ def _task(checkpoint: Checkpoint, load: Load, setting: SharedPartSetting, name: 
     return _Task(setting, checkpoint, data, foreign, compared, comparison.draw_queries(data, compared))
 
 
-def _others(setting: SharedPartSetting, task: Task) -> list[str]:
+def _others(setting: _SharedPartSetting, task: Task) -> list[str]:
     """The names of the tasks that stand for another one."""
     return [name for name in setting.names if name != task.name] or [tasks.unrelated_task(task, short=True)]
 
 
 def _train(
-    checkpoint: Checkpoint, of_tasks: Sequence[_Task], setting: SharedPartSetting, progress: bool
+    checkpoint: Checkpoint, of_tasks: Sequence[_Task], setting: _SharedPartSetting, progress: bool
 ) -> list[dict[str, FineTuned]]:
     """For each task its trainings that did not diverge, by lesson, and those of the other tasks; all side by side."""
     sequences = [[setting.sequences(checkpoint, *task.lesson(name)) for name in setting.trainings] for task in of_tasks]
@@ -200,7 +200,7 @@ def _layer_causal(
     checkpoint: Checkpoint,
     sequences: Sequence[Sequence[int]],
     descent: FineTuned | None,
-    setting: SharedPartSetting,
+    setting: _SharedPartSetting,
     progress: bool,
 ) -> FineTuned:
     """Layer-causal descent, with an update as long as that of descent where there is one."""
@@ -421,11 +421,11 @@ def _summary(
 # The experiment.
 
 
-class SharedPart(OnCheckpoint[SharedPartSetting]):
+class SharedPart(OnCheckpoint[_SharedPartSetting]):
     """Computes what the tasks of each setting give."""
 
     name = "shared_part"
-    setting = SharedPartSetting
+    setting = _SharedPartSetting
     protocol = 2
     slowest_first = (
         "checkpoint", "layer_causal_lr", "as_long", "lessons", "tasks", "epochs", "k", "n_queries", "lr", "seed",
@@ -434,17 +434,17 @@ class SharedPart(OnCheckpoint[SharedPartSetting]):
 
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 
-    def holds(self, setting: SharedPartSetting) -> tuple[int, int]:
+    def holds(self, setting: _SharedPartSetting) -> tuple[int, int]:
         """One model, and the trainings of all tasks."""
         return 1, len(setting.names) * len(setting.trainings)
 
-    def parts(self, setting: SharedPartSetting) -> dict[str, Any]:
+    def parts(self, setting: _SharedPartSetting) -> dict[str, Any]:
         """Weights and data."""
         names = {*setting.names, *_others(setting, self._load_data(setting.names[0]).task)}
         return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(sorted(names))}
 
-    def compute(self, setting: SharedPartSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _SharedPartSetting, *, progress: bool) -> Computed:
         """One setting."""
         checkpoint = self._load(setting.checkpoint)
-        tables = run_shared_part(checkpoint, self._load_data, setting, progress=progress)
+        tables = _run_shared_part(checkpoint, self._load_data, setting, progress=progress)
         return Computed(tables, self._provenance(checkpoint))

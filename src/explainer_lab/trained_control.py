@@ -37,7 +37,7 @@ _MODELS = {"in-context-llama": LlamaSetting()}
 
 
 @dataclass(frozen=True)
-class TrainedControlSetting(comparison.ComparisonSetting):
+class _TrainedControlSetting(comparison.ComparisonSetting):
     """One comparison as in `comparison.ComparisonSetting`, of the model of one seed after some steps of its training.
 
     `checkpoint` names what is trained, one of _MODELS. Another task, where a control asks for one, has the same words
@@ -86,11 +86,11 @@ def _foreign(_data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     return controls.own(regression_words.data(regression_words.directions(seed)[1]), k, seed)
 
 
-class TrainedControl(Experiment[TrainedControlSetting]):
+class TrainedControl(Experiment[_TrainedControlSetting]):
     """Trains each model once, keeps its snapshots in the cache, and compares ZSL, ICL and FT on them."""
 
     name = "trained_control"
-    setting = TrainedControlSetting
+    setting = _TrainedControlSetting
     protocol = 3
     slowest_first = (
         *("checkpoint", "task", "model", "step", "k", "n_queries", "seed", "position", "split", "control", "lr"),
@@ -104,21 +104,21 @@ class TrainedControl(Experiment[TrainedControlSetting]):
         self._baseline: Baseline | None = None
 
     @classmethod
-    def of(cls, **values: Any) -> TrainedControlSetting:
+    def of(cls, **values: Any) -> _TrainedControlSetting:
         """The model after its training, as many demonstrations as it was trained on, and 32 queries."""
         model = _MODELS.get(values.get("checkpoint", ""), LlamaSetting())
         default = {"checkpoint": "in-context-llama", "task": regression_words.TASK.name, "k": model.n_examples}
         return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
 
-    def parts(self, setting: TrainedControlSetting) -> dict[str, Any]:
+    def parts(self, setting: _TrainedControlSetting) -> dict[str, Any]:
         """The training; the texts are drawn from its seed, and the task from that of the setting."""
         return {"training": _of_training(setting)}
 
-    def shares(self, setting: TrainedControlSetting) -> Hashable:
+    def shares(self, setting: _TrainedControlSetting) -> Hashable:
         """The model, which is trained once."""
         return setting.trained
 
-    def compute(self, setting: TrainedControlSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: _TrainedControlSetting, *, progress: bool) -> Computed:
         """One setting, without calibration by a query that says nothing, which no model has seen in its training."""
         checkpoint = self._load(setting, progress)
         data = regression_words.data(regression_words.directions(setting.seed)[0])
@@ -139,29 +139,29 @@ class TrainedControl(Experiment[TrainedControlSetting]):
             {"shared_zsl_and_icl": shared},
         )
 
-    def _load(self, setting: TrainedControlSetting, progress: bool) -> Checkpoint:
-        place = snapshot_directory(setting) / str(setting.step)
+    def _load(self, setting: _TrainedControlSetting, progress: bool) -> Checkpoint:
+        place = _snapshot_directory(setting) / str(setting.step)
         if self._checkpoint is None or self._checkpoint[0] != place:
             if not place.is_dir():
                 for step, model in in_context_llama.train(setting.trained, progress=progress):
-                    in_context_llama.save(model, snapshot_directory(setting) / str(step))
+                    in_context_llama.save(model, _snapshot_directory(setting) / str(step))
             self._checkpoint, self._baseline = (place, loading.load(place, dtype=torch.float32, device="cpu")), None
         return self._checkpoint[1]
 
 
-def _of_training(setting: TrainedControlSetting) -> dict[str, Any]:
+def _of_training(setting: _TrainedControlSetting) -> dict[str, Any]:
     """What determines the weights of all snapshots."""
     sizes = {"words": regression_words.WORDS, "dimension": regression_words.DIMENSION}
     return asdict(setting.trained) | sizes
 
 
-def snapshot_directory(setting: TrainedControlSetting) -> Path:
+def _snapshot_directory(setting: _TrainedControlSetting) -> Path:
     """The directory in the cache with a directory for each snapshot of a training, named by its step."""
     digest = hashlib.sha256(repr(_of_training(setting)).encode()).hexdigest()[:16]
     return assets.cache_dir() / "training" / f"{setting.checkpoint}-model{setting.model}-{digest}"
 
 
-def _similarity_of_lessons(baseline: Baseline, setting: TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
+def _similarity_of_lessons(baseline: Baseline, setting: _TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
     """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
     checkpoint, task = baseline.checkpoint, baseline.data.task
     ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, setting.k, setting.seed))
@@ -173,7 +173,7 @@ def _similarity_of_lessons(baseline: Baseline, setting: TrainedControlSetting) -
     }
 
 
-def _swaps(baseline: Baseline, setting: TrainedControlSetting, progress: bool) -> Iterator[dict[str, Any]]:
+def _swaps(baseline: Baseline, setting: _TrainedControlSetting, progress: bool) -> Iterator[dict[str, Any]]:
     """Contexts beside trainings, of own and other demonstrations and of the own in another order, by layer."""
     checkpoint, task, found = baseline.checkpoint, baseline.data.task, {}
     for name in ("own", "other", "reordered"):

@@ -16,15 +16,16 @@ from explainer.models import finetuning, loading, scoring
 from explainer.results import published
 from explainer.theory import metrics
 from explainer_lab import agreement
-from explainer_lab.agreement import Agreement, AgreementSetting
+from explainer_lab.agreement import Agreement, _AgreementSetting
 from explainer_lab.on_checkpoint import one_label_accuracy
+from explainer_lab.store import Store
 
 K, N, LR, EPOCHS = 4, 5, 1e-2, 3
 
 
 @pytest.fixture(scope="module")
 def bench(directory):
-    return AgreementSetting(
+    return _AgreementSetting(
         checkpoint=directory, task="capitals", seed=0, k=K, lr=LR, epochs=EPOCHS, n_queries=N, n_directions=2
     )
 
@@ -67,6 +68,15 @@ def test_the_main_pair_is_what_the_modules_below_give(below, tables):
     change = {"change": pair["b"]}
     assert column(tables["changes"], "update_norm", **change) == [pytest.approx(finetuned.norm, rel=1e-3)]
     assert column(tables["changes"], "loss_after", **change) == [pytest.approx(finetuned.loss_after, rel=1e-3)]
+
+
+def test_a_measure_can_be_computed_again_from_what_is_kept(bench, tmp_path):
+    tables = Agreement().run([bench], store := Store(tmp_path), progress=False)
+    kept = {name: torch.from_numpy(its).float() for name, its in store.arrays(Agreement().identity(bench)).items()}
+    assert {"ZSL", *tables["changes"]["change"].to_pylist()} == set(kept)
+    for pair in tables["pairs"].to_pylist():
+        again = metrics.sim_aou(kept["ZSL"], kept[pair["a"]], kept[pair["b"]]).nanmean().item()
+        assert again == pytest.approx(pair["sim_aou"], abs=0.02)
 
 
 def test_every_lesson_is_there_as_context_and_as_training(bench, tables):
@@ -195,40 +205,3 @@ def test_training_that_diverges_is_told(bench):
     assert set(tables["changes"]["kind"]) == {"ICL"}
     assert tables["settings"]["ft_accuracy"] is None and tables["settings"]["sim_aou"] is None
     assert "fine-tuning diverged: own at 10000: step" in tables["settings"]["note"]
-
-
-def test_stages(bench):
-    assert [replace(bench, epochs=n).stages for n in (1, 2, 3, 5, 10, 20)] == [
-        [1], [1, 2], [1, 2, 3], [1, 2, 5], [1, 2, 5, 10], [1, 2, 5, 10, 20]
-    ]  # fmt: skip
-
-
-def test_nonsense_keeps_the_format_and_no_word():
-    data = tasks.load("capitals")
-    task, examples = controls.nonsense(data, 8, 0)
-    own = tasks.demonstrations(data, 8, 0)
-    words = {word for e in own for word in (*e.fields["word"].split(), *e.answer.split())}
-    made_up = [word for e in examples for word in (*e.fields["word"].split(), *e.answer.split())]
-    assert task is data.task and len(examples) == 8 and not words & set(made_up)
-    counts = [[len(e.fields["word"].split()) for e in those] for those in (own, examples)]
-    assert counts[0] == counts[1]
-    assert examples == controls.nonsense(data, 8, 0)[1] != controls.nonsense(data, 8, 1)[1]
-
-
-def test_layer_causal_descent_is_as_long_as_descent(checkpoint):
-    data = tasks.load("capitals")
-    sequences = finetuning.training_ids(checkpoint, data.task, tasks.demonstrations(data, K, 0))
-    descent, found = finetuning.fine_tune(checkpoint, sequences, LR), controls._layer_causal(checkpoint, sequences, LR)
-    plain = finetuning.fine_tune(checkpoint, sequences, LR, layer_causal=True)
-    assert found.norm == pytest.approx(descent.norm, rel=1e-5) and plain.norm != pytest.approx(descent.norm, rel=1e-2)
-    assert found.losses == plain.losses
-
-
-def test_participation_ratio_counts_equal_directions():
-    generator = torch.Generator().manual_seed(0)
-    Q, _ = torch.linalg.qr(torch.randn(6, 6, generator=generator, dtype=torch.float64))
-    for r in (1, 2, 5):
-        assert metrics.participation_ratio(Q[:, :r] @ Q[:r]).item() == pytest.approx(r)
-    s = torch.tensor([3.0, 1.0, 0.0], dtype=torch.float64)
-    assert metrics.participation_ratio(torch.diag(s)).item() == pytest.approx(100 / 82)
-    assert metrics.participation_ratio(torch.zeros(2, 3, 4)).isnan().all()

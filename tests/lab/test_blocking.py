@@ -6,7 +6,7 @@ from toy_study import rows
 
 from explainer.models import scoring
 from explainer_lab import blocking, lessons
-from explainer_lab.blocking import LABELS, LESSONS, TASK, Blocking, Lines, run_blocking
+from explainer_lab.blocking import LABELS, LESSONS, TASK, Blocking, _Lines, _run_blocking
 
 
 def setting(directory="model", **changes):
@@ -16,7 +16,7 @@ def setting(directory="model", **changes):
 
 @pytest.mark.parametrize("last", "YX")
 def test_a_cue_has_one_label_wherever_it_stands(last):
-    lines = Lines(setting(last=last))
+    lines = _Lines(setting(last=last))
     drawn = [example for kinds in ("X", "Z", "XY", "Y") for example in lines.draw(kinds, 4)]
     assert len({cue for cues in lines.cues.values() for cue in cues}) == 12
     given, stems = {}, []
@@ -52,7 +52,7 @@ def learned(lines, parts, asked, steps):
 
 def test_the_design_blocks_a_learner_that_corrects_its_error_and_no_learner_of_one_step():
     """Linear regression on the cues of these lines: the delta rule is blocked, sums of answers are not."""
-    lines = Lines(setting())
+    lines = _Lines(setting())
     parts = {kinds: lines.draw(kinds, 4) for kinds in ("X", "Z", "XY")}
     asked = lines.draw("Y", 4)
     of = {
@@ -73,7 +73,7 @@ def test_the_design_blocks_a_learner_that_corrects_its_error_and_no_learner_of_o
 
 def test_answers_are_those_after_the_lines(directory, checkpoint):
     its = setting(directory)
-    tables, lines = run_blocking(checkpoint, its), Lines(its)
+    tables, lines = _run_blocking(checkpoint, its), _Lines(its)
     parts = {kinds: lines.draw(kinds, 4) for kinds in ("X", "Z", "XY", "Y")}
     lines.draw("X", 4)
     asked = lines.draw("Y", 4)
@@ -100,7 +100,7 @@ def test_the_first_part_is_trained_on_before_the_second(directory, checkpoint, m
 
     monkeypatch.setattr(blocking.finetuning, "fine_tune_every_weight", keep)
     its = setting(directory)
-    lines = Lines(its)
+    lines = _Lines(its)
     one, two = lines.draw("X", 4), lines.draw("XY", 4)
     assert list(blocking._trained(checkpoint, its, (one, two), False)) == []
     of_one = {tuple(ids) for ids in its.sequences(checkpoint, TASK, one)}
@@ -108,6 +108,6 @@ def test_the_first_part_is_trained_on_before_the_second(directory, checkpoint, m
 
 
 def test_divergence_is_noted(directory, checkpoint):
-    tables = run_blocking(checkpoint, setting(directory, lr=1e30))
+    tables = _run_blocking(checkpoint, setting(directory, lr=1e30))
     assert tables["settings"]["note"].startswith("blocked: ")
     assert not rows(tables["answers"], kind="FT")

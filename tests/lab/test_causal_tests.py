@@ -1,6 +1,5 @@
 """explainer_lab.causal_tests: what is put in, taken out and combined is what names say."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +16,7 @@ from explainer.data.tasks import TaskData
 from explainer.models import finetuning, interventions, scoring
 from explainer.theory import projections, weight_patches
 from explainer_lab import causal_tests
-from explainer_lab.causal_tests import CausalTests, run_causal_tests
+from explainer_lab.causal_tests import CausalTests, _run_causal_tests
 
 N, K = 6, 3
 OWN, FOREIGN = tasks.load("capitals"), tasks.load("plurals")
@@ -30,7 +29,7 @@ def case(directory, **changes):
 
 @pytest.fixture(scope="module")
 def result(directory, checkpoint):
-    return rounded(run_causal_tests(checkpoint, OWN, FOREIGN, case(directory)))
+    return rounded(_run_causal_tests(checkpoint, OWN, FOREIGN, case(directory)))
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def test_zsl_and_icl_are_those_of_scoring(result, asked, checkpoint):
 
 
 def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
-    result = rounded(run_causal_tests(checkpoint, ALIKE, OWN, case(directory, task="toy")))
+    result = rounded(_run_causal_tests(checkpoint, ALIKE, OWN, case(directory, task="toy")))
     ids, _ = scoring.context_ids(checkpoint, ALIKE.task, tasks.demonstrations(ALIKE, K, 0))
     queries = tasks.queries(ALIKE, N, 0)
     prompts = [f"{ALIKE.task.prompt(query)} un" for query in queries]
@@ -180,7 +179,7 @@ def test_rates_are_not_fitted_to_the_queries_that_they_are_judged_on():
 
 
 def test_where_ft_diverges_only_what_needs_it_is_missing(directory, checkpoint):
-    tables = rounded(run_causal_tests(checkpoint, OWN, FOREIGN, case(directory, lr=1e6)))
+    tables = rounded(_run_causal_tests(checkpoint, OWN, FOREIGN, case(directory, lr=1e6)))
     found = set(tables["interventions"]["intervention"])
     assert {"zsl", "icl", "patch_mean", "task_vector", "step_own"} <= found
     assert "ft" not in found
@@ -191,19 +190,12 @@ def test_where_ft_diverges_only_what_needs_it_is_missing(directory, checkpoint):
 def test_too_few_examples_for_other_demonstrations_are_noted(directory, checkpoint):
     few = TaskData(OWN.task, OWN.train[:30], ())
     few = replace(few, test=few.train)
-    tables = run_causal_tests(checkpoint, few, FOREIGN, case(directory, k=6))
+    tables = _run_causal_tests(checkpoint, few, FOREIGN, case(directory, k=6))
     assert "no other demonstrations" in tables["settings"]["note"]
     assert "step_other" not in tables["interventions"]["intervention"]
 
 
 def test_the_identity_holds_for_an_untrained_model(directory, checkpoint):
-    tables = rounded(run_causal_tests(checkpoint, OWN, FOREIGN, case(directory, model="untrained")))
+    tables = rounded(_run_causal_tests(checkpoint, OWN, FOREIGN, case(directory, model="untrained")))
     assert tables["settings"]["patch_error"] < 1e-4
     assert of(tables, "patch_own", "agrees") == [1] * N
-
-
-def test_what_decides_a_result_is_said(directory):
-    experiment = pickle.loads(pickle.dumps(CausalTests(data={"capitals": OWN})))
-    parts = experiment.parts(case(directory))
-    assert parts["data"]["own"] != parts["data"]["foreign"] and len(parts["weights"]) == 64
-    assert experiment.parts(case(directory, task="plurals"))["data"]["foreign"] == parts["data"]["own"]

@@ -1,7 +1,6 @@
 """explainer_lab.comparison: neighbours share what they can, and a result says what it came from."""
 
 import pickle
-import re
 from dataclasses import fields, replace
 
 import pytest
@@ -15,8 +14,7 @@ from explainer.compare.comparison import ComparisonSetting
 from explainer.data import tasks
 from explainer.models import loading
 from explainer.results import papers
-from explainer_lab import cli, experiment, training
-from explainer_lab.agreement import Agreement
+from explainer_lab import cli, experiment
 from explainer_lab.comparison import Comparison
 from explainer_lab.store import SETTING, Store
 
@@ -39,22 +37,6 @@ def ran(settings, tmp_path_factory):
 
 
 # --- running ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("spelling", ["./m", "m/", "m//", "~/m", "linked/../m"])
-def test_one_model_and_one_corpus_have_one_name(tmp_path, monkeypatch, spelling):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for folder in ("m", "deep/m", "deep/er", loading.STARTER, "manuals"):
-        (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "linked").symlink_to("deep/er")
-    name = {"~/m": str(tmp_path / "m"), "linked/../m": "linked/../m"}.get(spelling, "m")
-    assert setting(spelling).checkpoint == name
-    assert Agreement.of(checkpoint=spelling, task="capitals", seed=0).checkpoint == name
-    assert training.TrainingSetting(corpus=spelling).corpus == name
-    assert training.TrainingSetting(corpus="./manuals").corpus == "./manuals"
-    for other in (f"./{loading.STARTER}", "nobody/nothing", "./nowhere/", "gpt2"):
-        assert setting(other).checkpoint == other
 
 
 def test_run_returns_every_setting_and_how_long_it_took(settings, ran):
@@ -135,43 +117,7 @@ def test_a_result_says_where_it_comes_from(directory, tmp_path):
 # --- the command line ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--tasks", "nonsense"], "no task 'nonsense'"),
-        (["--model", "/no/such/model"], "neither a directory"),
-        (["--controls", "magic"], "no control 'magic'"),
-        (["--k", "0"], "at least 1 demonstration"),
-        (["--data-dir", "/no/such/directory"], "cannot read"),
-        (["--k", "1000"], "3 of 3 could not be computed"),
-    ],
-)
-def test_command_errors_are_short_and_say_what_to_do(directory, tmp_path, capsys, options, message):
-    asked = command(directory, write_mr(tmp_path / "data"), Store(tmp_path / "results"))
-    for option, value in zip(options[::2], options[1::2], strict=True):
-        if option in asked:
-            asked[asked.index(option) + 1] = value
-        else:
-            asked += [option, value]
-    assert cli.main(asked) == 1
-    error = capsys.readouterr().err
-    assert re.search(f"explainer: .*({message})", error)
-    assert "Traceback" not in error
-    assert not list((tmp_path / "results").glob("*.json"))
-
-
 # --- grids in a file -------------------------------------------------------------------------------------------
-
-
-def test_grids_of_a_file_are_those_of_grid(tmp_path):
-    path, starter = tmp_path / "grids.toml", loading.STARTER
-    a = '[a]\ntask = "mr"\nseed = [0, 1]\nk = 4\nn_queries = 9\nlr = [1e-3, 1]\n'
-    path.write_text(a + '[b]\ntask = ["cb"]\nseed = 3\n')
-    read = Comparison.read_grids(path)
-    assert read == {
-        "a": [ComparisonSetting(starter, "mr", seed, 4, lr, 9) for seed in (0, 1) for lr in (1e-3, 1.0)],
-        "b": [ComparisonSetting(starter, "cb", 3, 32, 1e-3, 150)],
-    }
 
 
 def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, monkeypatch, capsys):

@@ -122,7 +122,7 @@ def test_contexts_of_a_minimal_pair_computed_again_give_what_is_stored(starter, 
     setting = first("minimal-pairs")
     monkeypatch.setattr(type(setting), "shots", [setting.k])
     data = {name: tasks.load(name) for name in setting.tasks}
-    pair = minimal_pairs._Pair(setting, starter, data, minimal_pairs.draw_words(starter, data, setting))
+    pair = minimal_pairs._Pair(setting, starter, data, minimal_pairs._draw_words(starter, data, setting))
     outputs, rows = minimal_pairs._every_change(pair, {lesson: {} for lesson in LESSONS})
     found = minimal_pairs.similarities(outputs, setting.k, setting.epochs)
     then = results("minimal-pairs", "strengths", pair=setting.pair, seed=setting.seed)
@@ -156,9 +156,9 @@ def test_contexts_of_a_shared_part_computed_again_give_what_is_stored(starter):
 def test_a_context_of_pairs_answers_as_it_did(starter):
     """One of eight answers may turn on the last digit."""
     draw = first("reversal")
-    pairs = reversal.draw_pairs(draw.n_pairs, draw.seed)
+    pairs = reversal._draw_pairs(draw.n_pairs, draw.seed)
     for lesson in reversal.LESSONS:
-        found = reversal.answer_log_probs(starter, reversal.lesson(pairs, lesson, draw.seed), pairs)
+        found = reversal._answer_log_probs(starter, reversal.lesson(pairs, lesson, draw.seed), pairs)
         for direction, log_probs in found.items():
             then = stored("reversal", draw, "answers").query("kind == 'icl' and lesson == @lesson")
             then = then[then["direction"] == direction]
@@ -171,12 +171,12 @@ def test_a_context_of_pairs_answers_as_it_did(starter):
 def test_a_context_of_a_rule_and_its_votes_computed_again_give_what_is_stored(starter):
     """One answer of 24 may flip on another processor, and a vote that is close."""
     setting = first("rule-contexts")
-    rules = new_rule.Rules(setting, starter)
+    rules = new_rule._Rules(setting, starter)
     answers = rules.see(starter, rules.context(rules.demonstrations(LESSONS[0])))[1]
     then = stored("rule-contexts", setting, "answers").query("rule == 'A'")
     assert (answers != then["icl"]).sum() <= 1
     assert rules.right("A").tolist() == then["right"].tolist()
-    votes = new_rule.label_votes(starter, rules.demonstrations(LESSONS[0]), rules.prompts)
+    votes = new_rule._label_votes(starter, rules.demonstrations(LESSONS[0]), rules.prompts)
     heads = stored("rule-contexts", setting, "heads").query("rule == 'A' and chosen")
     votes = votes[:, heads["layer"].tolist(), heads["head"].tolist()]
     assert (votes.sum(1).argmax(-1).numpy() != then["vote"]).sum() <= 1
@@ -188,7 +188,7 @@ def test_a_context_of_a_rule_and_its_votes_computed_again_give_what_is_stored(st
 def test_contexts_with_compound_cues_computed_again_give_what_is_stored(starter, monkeypatch):
     monkeypatch.setattr(blocking, "_trained", lambda *_: iter(()))
     setting = first("blocking")
-    again = blocking.run_blocking(starter, setting)["answers"]
+    again = blocking._run_blocking(starter, setting)["answers"]
     then = stored("blocking", setting, "answers").query("kind == 'ICL'")
     for name in ("right", "log_prob"):
         np.testing.assert_allclose(again[name], then[name], atol=0.05)

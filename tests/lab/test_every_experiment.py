@@ -3,10 +3,8 @@
 import contextlib
 import itertools
 import json
-import math
 import multiprocessing
 import os
-import re
 import signal
 import weakref
 from dataclasses import asdict, fields, replace
@@ -112,29 +110,8 @@ def kept(place):
     return [path for path in sorted(found) if not any(part.startswith("tmp") for part in path.parts)]
 
 
-BARS = {
-    Comparison: ["4 query", "4 query", "3 step", "4 query"],
-    Agreement: ["6 step"],
-    SharedPart: ["6 step"],
-    MinimalPairs: ["6 step"],
-    NewRule: ["8 step"],
-    Blocking: ["4 step", "4 step", "4 step"],
-    Rival: [],
-    CausalTests: ["6 step"],
-    Reversal: ["4 step", "8 step", "4 step"],
-    TrainedControl: ["4 step", "6 query", "6 query", "4 step", "6 query", *["4 step"] * 3],
-    Regression: ["10 step"],
-    Recall: ["10 step"],
-}
-"""What a setting shows of how far it is, where somebody asks."""
-
-
-def bars_of(shown):
-    return [" ".join(one) for one in re.findall(r"\| 0/(\d+) \[00:00<\?, \?(\w+)/s\]", shown)]
-
-
 @pytest.mark.parametrize("kind", [kind for kind in GRIDS if issubclass(kind, OnCheckpoint)])
-def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given, monkeypatch, capsys):
+def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given, monkeypatch):
     setting, live, held = settings_of(kind, given)[1][0], weakref.WeakSet(), []
     init = FineTuned.__init__
 
@@ -144,12 +121,10 @@ def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, gi
         held.append(len(live))
 
     monkeypatch.setattr(FineTuned, "__init__", count)
-    whole = kind(dtype=torch.float32).compute(setting, progress=True).tables
-    assert bars_of(capsys.readouterr().err) == BARS[kind]
+    whole = kind(dtype=torch.float32).compute(setting, progress=False).tables
     if kind in (Comparison, SharedPart, MinimalPairs, NewRule):  # the others copy an update for a moment
         assert max(held) == kind().holds(setting)[1]
     half = kind(dtype=torch.bfloat16).compute(setting, progress=False).tables
-    assert capsys.readouterr().err == ""
     assert {name: list(table) for name, table in half.items()} == {name: list(table) for name, table in whole.items()}
     published = Published(published_directory() / kind.name).tables()
     of_settings = {"setting", *(field.name for field in fields(kind.setting))}
@@ -189,59 +164,26 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
 
 
 REFUSED = [
-    (Agreement, {"epochs": 0}, "epochs = 0"),
-    (Agreement, {"k": 1, "lessons": "all"}, "k = 1: two halves"),
     (Agreement, {"lessons": "none"}, "no lessons 'none'; known: all, few, bounds, own"),
-    (Agreement, {"loss": "labels"}, "no loss 'labels'"),
-    (Agreement, {"n_directions": -1}, "n_directions = -1"),
-    (Agreement, {"lr": 0.0}, "lr = 0 is not a positive number"),
-    (Agreement, {"split": "other"}, "no split 'other'"),
+    (Agreement, {"k": 1, "lessons": "all"}, "k = 1: two halves"),
     (CausalTests, {"seed": -1}, "seed -1 is negative"),
-    (CausalTests, {"k": 0}, "k = 0 is too small; use at least 1"),
     (CausalTests, {"n_queries": 3}, "n_queries = 3 is too small; use at least 4"),
-    (CausalTests, {"n_selection": 1}, "n_selection = 1 is too small"),
-    (CausalTests, {"epochs": 0}, "epochs = 0 is too small"),
     (CausalTests, {"rate": 0.0}, "rate = 0 is not a positive number"),
-    (CausalTests, {"lr": math.inf}, "lr = inf is not a positive number"),
-    (CausalTests, {"model": "half-trained"}, "no model 'half-trained'; known: trained, untrained, untrained-layers"),
-    (NewRule, {"cue": "colour"}, "there is no cue 'colour'; known: suffix, first word, category"),
-    (NewRule, {"training": "lora"}, "there is no training 'lora'"),
-    (NewRule, {"lessons": "none"}, "there are no lessons 'none'; known: all, own"),
     (NewRule, {"k": 6}, "k = 6: each of the four cues needs as many"),
     (NewRule, {"batch": 2}, "batch = 2: keys and values learn one line a step"),
     (NewRule, {"batch": 3, "training": "all weights"}, "batch = 3 does not divide k = 4"),
-    (Blocking, {"last": "Z"}, "give X or Y"),
     (Blocking, {"k": 6}, "k = 6: there are four labels"),
-    (MinimalPairs, {"pair": "past"}, "does not name two tasks"),
     (MinimalPairs, {"pair": "past/past"}, "does not name two tasks"),
-    (MinimalPairs, {"k": 0}, "k = 0 is too small"),
-    (Reversal, {"n_pairs": 1}, "n_pairs = 1 is too small; use at least 2"),
     (SharedPart, {"tasks": "plurals/plurals"}, "names a task twice"),
-    (SharedPart, {"k": 0}, "k = 0 is too small"),
-    (SharedPart, {"layer_causal_lr": -1.0}, "layer_causal_lr = -1: use a positive number, or 0"),
     (TrainedControl, {"step": 3}, "step = 3"),
-    (TrainedControl, {"step": 6}, "step = 6"),
-    (TrainedControl, {"model": -1}, "model -1"),
     (TrainedControl, {"k": 5}, "k = 5"),
-    (TrainedControl, {"task": "sst2"}, "no task 'sst2'"),
-    (TrainedControl, {"checkpoint": "gpt2"}, "no model 'gpt2'"),
     (Regression, {"average": "none", "eta": 0.5}, "eta = 0.5 does not go with average = 'none'"),
-    (Regression, {"average": "momentum"}, "eta = 0.0 does not go with average = 'momentum'"),
-    (Recall, {"rule": "best"}, "rule = 'best'; known are linear"),
-    (LanguageModels, {"layers": 0}, "layers = 0 must be at least 1"),
-    (LanguageModels, {"vocabulary": 10}, "vocabulary = 10 is too small; the least is 257"),
-    (LanguageModels, {"length": 1}, "length = 1 must be at least 2"),
-    (LanguageModels, {"width": 10}, "width = 10 must be a multiple of 2 heads = 4"),
     (LanguageModels, {"steps": 10}, "steps = 10 must be a multiple of 20, so that each of 2 budgets has a fifth"),
-    (LanguageModels, {"seed": -1}, "seed = -1 must not be negative"),
     (LanguageModels, {"warmup": 5}, r"warmup = 5 must lie in 0 ... 4"),
-    (LanguageModels, {"lr": 0.0}, "lr = 0.0 must be positive"),
     (LanguageModels, {"average": "mean"}, "'mean' must be one of none, learned_convolution, momentum, .*recency_bias"),
-    (LanguageModels, {"eta": 1.0}, r"eta = 1.0 must lie in \[0, 1\)"),
-    (LanguageModels, {"average": "none"}, "eta = 0.5 does not go with average = 'none'"),
-    (LanguageModels, {"average": "learned_convolution"}, "eta = 0.5 does not go with .*'learned_convolution'"),
     (LanguageModels, {"eta": 0.0}, "eta = 0.0 does not go with average = 'momentum'"),
 ]
+"""What would be computed otherwise than it reads."""
 
 
 @pytest.mark.parametrize(("kind", "changes", "message"), REFUSED)
@@ -270,15 +212,3 @@ def test_a_whole_number_is_one_setting_however_it_is_written(kind, given, monkey
             with contextlib.suppress(ExperimentError):  # not every rate may be 0
                 one, same = (kind.of(**asdict(possible) | {name: to(number)}) for to in (float, int))
                 assert kind().key(one).key == kind().key(same).key, name
-
-
-@pytest.mark.parametrize("kind", [TrainedControl, Regression, Recall])
-def test_a_setting_shows_how_far_it_is_where_somebody_asks(kind, given, tmp_path, capsys):
-    for progress in (True, False):
-        with pytest.MonkeyPatch.context() as patch:
-            make_small(patch, tmp_path / str(progress))
-            (setting, *_) = settings_of(kind, given)[1]
-            kind().compute(setting, progress=progress)
-        shown = capsys.readouterr().err
-        assert bars_of(shown) == BARS[kind] * progress
-    assert shown == ""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
 from toy_study import contents
 
 from explainer.errors import ExperimentError, ResultsError, TaskError
@@ -50,7 +51,7 @@ class Powers(Experiment[Power]):
         if one.base == 13:
             raise TaskError("13 has no power here; use another number.")
         table = {"i": list(range(one.base)), "power": [i**one.exponent / 3 for i in range(one.base)]}
-        arrays = {"powers": np.array(table["power"])}
+        arrays = {"powers": torch.tensor(table["power"])}
         settings = {"value": one.base**one.exponent / 3}
         return Computed({"settings": settings, "steps": table}, {"source": "pencil"}, arrays=arrays)
 
@@ -151,8 +152,8 @@ def test_what_fails_is_named_and_the_others_are_stored(tmp_path):
 
 
 @pytest.mark.parametrize("engine", [None, elsewhere])
-def test_what_no_check_foresaw_says_where_it_happened(tmp_path, engine):
-    message = r"1 of 2 .*\n14-to-2-plain: IndexError: no 14 \(test_exp\w+\.py, line \d+\)"
+def test_what_no_check_foresaw_ends_its_own_setting(tmp_path, engine):
+    message = r"1 of 2 .*\n14-to-2-plain: IndexError: no 14"
     with pytest.raises(ExperimentError, match=message):
         Powers().run(Powers.grid(base=[14, 2]), store := Store(tmp_path), engine=engine, progress=False)
     assert len(contents(store)) == 1

@@ -22,7 +22,7 @@ def often(monkeypatch):
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     place = tmp_path_factory.mktemp("tiny") / "model"
-    in_context_llama.save(in_context_llama.initial_model(TINY), place)
+    in_context_llama.save(in_context_llama._initial_model(TINY), place)
     return loading.load(place, dtype=torch.float32, device="cpu")
 
 
@@ -31,7 +31,7 @@ def weights(model):
 
 
 def test_words_start_as_a_linear_map_of_their_points_and_as_large_as_other_embeddings():
-    E = in_context_llama.initial_model(LlamaSetting()).get_input_embeddings().weight.detach()
+    E = in_context_llama._initial_model(LlamaSetting()).get_input_embeddings().weight.detach()
     words, others = E[regression_words.word_ids()], E[: regression_words.word_ids().start]
     x = regression_words.points_of_words()
     read_in = torch.linalg.lstsq(x, words).solution
@@ -51,7 +51,7 @@ def test_texts_of_the_training_have_the_tokens_of_demonstrations_in_a_context(ti
 def test_what_is_saved_is_what_is_loaded(tiny):
     ids = regression_words.sequences(2, 5, torch.Generator().manual_seed(1))
     with torch.no_grad():
-        expected = in_context_llama.initial_model(TINY)(ids).logits
+        expected = in_context_llama._initial_model(TINY)(ids).logits
     torch.testing.assert_close(tiny.model(ids).logits, expected)
     assert tiny.context_length >= len(ids[0])
 

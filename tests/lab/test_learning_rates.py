@@ -41,9 +41,9 @@ def test_a_rate_that_teaches_one_label_teaches_nothing():
 
 def test_of_equals_the_one_with_the_least_training_is_taken_and_only_of_equals():
     half, more = Interval(0.5, 0.4, 0.6), Interval(0.6, 0.5, 0.7)
-    equals = [learning_rates.Tried(lr, epochs, half) for lr, epochs in ((0.1, 5), (0.01, 5), (0.001, 10))]
+    equals = [learning_rates._Tried(lr, epochs, half) for lr, epochs in ((0.1, 5), (0.01, 5), (0.001, 10))]
     assert learning_rates.best(equals) == equals[1]
-    assert learning_rates.best([*equals, learning_rates.Tried(1.0, 20, more)]).epochs == 20
+    assert learning_rates.best([*equals, learning_rates._Tried(1.0, 20, more)]).epochs == 20
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_study import write_corpus
 
-from explainer.errors import ExperimentError
 from explainer_lab import corpora, lm_probes, training
 from explainer_lab.training import TrainingSetting
 
@@ -59,11 +58,6 @@ def test_blocks_follow_one_another_and_know_their_document(tokens, length, n):
     for i, name in enumerate(names):
         k = tokens.documents.index(name)
         assert bounds[k] <= i * length < bounds[k + 1]
-
-
-def test_a_text_that_is_too_short():
-    with pytest.raises(ExperimentError, match="it has 4 tokens and a window takes 5"):
-        lm_probes.spaced_blocks(torch.arange(4), 4, 1)
 
 
 class Reader(torch.nn.Module):

@@ -16,7 +16,7 @@ from transformers import OlmoConfig, OlmoForCausalLM, XGLMConfig, XGLMForCausalL
 from explainer import commands
 from explainer.errors import CheckpointError
 from explainer.models import loading, memory
-from explainer_lab.agreement import Agreement, lessons_of
+from explainer_lab.agreement import Agreement, _lessons_of
 from explainer_lab.comparison import Comparison
 from explainer_lab.store import Store
 
@@ -57,7 +57,7 @@ def test_what_is_said_of_a_weight_is_what_is_counted_for_a_model_of_24_layers(dt
 def test_an_agreement_counts_all_its_trainings(saved):
     data = {"toy": toy_study.DATA}
     setting = Agreement.of(checkpoint=str(saved["llama"]), task="capitals", seed=0, k=4, n_queries=4, epochs=5)
-    named = len(lessons_of(setting, lambda _: replace(toy_study.DATA))) + 1  # the own lesson at a smaller rate
+    named = len(_lessons_of(setting, lambda _: replace(toy_study.DATA))) + 1  # the own lesson at a smaller rate
     assert Agreement(data=data).holds(setting) == (1, named * len((1, 2, 5)))
 
 

@@ -17,9 +17,9 @@ from explainer_lab.minimal_pairs import (
     LESSONS,
     Lesson,
     MinimalPairs,
+    _run_minimal_pairs,
     contrast,
     contrast_agreement,
-    run_minimal_pairs,
     similarities,
 )
 
@@ -36,12 +36,12 @@ def setting(directory, **changes):
 @pytest.fixture(scope="module")
 def pair(directory, checkpoint):
     its = setting(directory)
-    return minimal_pairs._Pair(its, checkpoint, DATA, minimal_pairs.draw_words(checkpoint, DATA, its))
+    return minimal_pairs._Pair(its, checkpoint, DATA, minimal_pairs._draw_words(checkpoint, DATA, its))
 
 
 @pytest.fixture(scope="module")
 def tables(directory, checkpoint):
-    return run_minimal_pairs(checkpoint, DATA, setting(directory))
+    return _run_minimal_pairs(checkpoint, DATA, setting(directory))[0]
 
 
 @pytest.fixture(scope="module")
@@ -63,17 +63,17 @@ def test_lessons_differ_in_nothing_but_the_answers(pair):
 
 
 def test_draws_are_those_of_the_seed(directory, checkpoint):
-    draws = [minimal_pairs.draw_words(checkpoint, DATA, setting(directory, seed=seed)) for seed in (0, 0, 1)]
+    draws = [minimal_pairs._draw_words(checkpoint, DATA, setting(directory, seed=seed)) for seed in (0, 0, 1)]
     assert draws[0].sets == draws[1].sets != draws[2].sets
-    most = minimal_pairs.draw_words(checkpoint, DATA, setting(directory, k=87))
+    most = minimal_pairs._draw_words(checkpoint, DATA, setting(directory, k=87))
     assert len({*most.sets[0], *most.sets[1], *most.queries}) == 87 + 87 + 4
 
 
 def test_too_few_words_and_other_templates_are_refused(directory, checkpoint):
     with pytest.raises(TaskError, match=r"past/participles: 2 k = 400 words are needed, and \d+ are left beside"):
-        minimal_pairs.draw_words(checkpoint, DATA, setting(directory, k=200))
+        minimal_pairs._draw_words(checkpoint, DATA, setting(directory, k=200))
     with pytest.raises(TaskError, match=r"n_queries = 400 words are needed, and \d+ have answers with another first"):
-        minimal_pairs.draw_words(checkpoint, DATA, setting(directory, n_queries=400))
+        minimal_pairs._draw_words(checkpoint, DATA, setting(directory, n_queries=400))
     for one, other in (
         ({}, {"separator": "\n\n"}),
         ({"template": "{a} {b} Is:"}, {"template": "{a} {b} Is:"}),
@@ -82,7 +82,7 @@ def test_too_few_words_and_other_templates_are_refused(directory, checkpoint):
         changed = zip(DATA.items(), (one, other), strict=True)
         both = {name: replace(data, task=replace(data.task, **of)) for (name, data), of in changed}
         with pytest.raises(TaskError, match="one template of one field"):
-            minimal_pairs.draw_words(checkpoint, both, setting(directory))
+            minimal_pairs._draw_words(checkpoint, both, setting(directory))
 
 
 def test_the_floor_is_zero():
@@ -253,7 +253,7 @@ def test_a_setting_has_the_answers_of_the_whole_lessons(pair):
 
 
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
-    tables = run_minimal_pairs(checkpoint, DATA, setting(directory, lr=1e6))
+    tables = _run_minimal_pairs(checkpoint, DATA, setting(directory, lr=1e6))[0]
     assert tables["settings"]["note"] == "a training diverged: past, participles"
     assert "interventions" not in tables
     assert math.isnan(tables["settings"]["own"])

@@ -13,11 +13,11 @@ from toy_study import column, rows
 from explainer.compare import cued_words
 from explainer.compare.cued_words import CUES
 from explainer.data import tasks
-from explainer.errors import ExperimentError, TaskError
+from explainer.errors import TaskError
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
 from explainer_lab.minimal_pairs import LESSONS, Lesson
-from explainer_lab.new_rule import LABELS, NewRule, Rules, run_new_rule
+from explainer_lab.new_rule import LABELS, NewRule, _Rules, _run_new_rule
 
 K, N = 4, 8
 
@@ -29,12 +29,12 @@ def setting(directory="model", **changes):
 
 @pytest.fixture(scope="module")
 def rules(directory, checkpoint):
-    return Rules(setting(directory), checkpoint)
+    return _Rules(setting(directory), checkpoint)
 
 
 @pytest.fixture(scope="module")
 def tables(directory, checkpoint):
-    return run_new_rule(checkpoint, setting(directory))
+    return _run_new_rule(checkpoint, setting(directory), {})
 
 
 @pytest.fixture(scope="module")
@@ -46,12 +46,12 @@ def trained(rules):
 
 @pytest.fixture(scope="module")
 def of_contexts(directory, checkpoint):
-    return run_new_rule(checkpoint, setting(directory, training="none"))
+    return _run_new_rule(checkpoint, setting(directory, training="none"), {})
 
 
 @pytest.mark.parametrize("cue", CUES)
 def test_every_cue_has_one_label_under_each_rule_and_no_word_twice(cue):
-    rules = Rules(setting(cue=cue, k=16, n_queries=12), None)
+    rules = _Rules(setting(cue=cue, k=16, n_queries=12), None)
     words = [word for each in rules.words for word, _ in each]
     assert len(set(words)) == len(words) == 2 * 16 + 12
     labels = {rule: {} for rule in "AB"}
@@ -68,7 +68,7 @@ def test_every_cue_has_one_label_under_each_rule_and_no_word_twice(cue):
 
 
 def test_the_cue_is_what_words_of_a_label_have_in_common():
-    of_suffix, of_first, of_category = (Rules(setting(cue=cue, k=16, n_queries=12), None).words[0] for cue in CUES)
+    of_suffix, of_first, of_category = (_Rules(setting(cue=cue, k=16, n_queries=12), None).words[0] for cue in CUES)
     assert all(word.endswith(cued_words.SUFFIXES[cue]) and " " not in word for word, cue in of_suffix)
     assert all(word.split(" ")[0] == cued_words.FIRST_WORDS[cue] for word, cue in of_first)
     categories = {e.fields["word"]: e.answer for e in tasks.load("categories").train}
@@ -78,27 +78,22 @@ def test_the_cue_is_what_words_of_a_label_have_in_common():
 def test_the_assignment_is_drawn_anew_by_each_seed():
     drawn = Counter(tuple(new_rule._labels_of_cues("suffix", seed)[0]) for seed in range(40))
     assert len(drawn) > 12 and max(drawn.values()) < 8
-    assert Rules(setting(), None).words == Rules(setting(training="text"), None).words
+    assert _Rules(setting(), None).words == _Rules(setting(training="text"), None).words
     assert "batch" in setting(training="all weights", batch=2).slug and "batch" not in setting().slug
 
 
 def test_shuffled_labels_say_nothing():
     """Each cue has each label as often as every other."""
-    rules = Rules(setting(k=16), None)
+    rules = _Rules(setting(k=16), None)
     seen = Counter((cue, e.label) for (_, cue), e in zip(rules.words[0], rules.shuffled(), strict=True))
     assert set(seen.values()) == {1} and len(seen) == 16
-
-
-def test_too_many_words_of_a_category_are_refused():
-    with pytest.raises(ExperimentError, match=r"14 words of each of four categories are needed, which have \d+"):
-        cued_words.draw_sets("category", 0, 24, 8)
 
 
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
     """Summed once more, from the attention weights that the model itself returns."""
     examples = rules.demonstrations(LESSONS[0])
     shown = circuits.TokenSpans.of(checkpoint, new_rule.TASK, examples)
-    found = new_rule.label_votes(checkpoint, examples, rules.prompts)
+    found = new_rule._label_votes(checkpoint, examples, rules.prompts)
     for i in (0, N - 1):
         stem = scoring.answer_prefixes(checkpoint, rules.prompts, LABELS)[i]
         ids = [*shown.ids, *checkpoint.tokenize(rules.prompts[i]), *stem]
@@ -121,7 +116,7 @@ def test_heads_are_chosen_on_words_that_are_not_reported(rules, of_contexts):
         assert sum(row["chosen"] for row in heads) == min(new_rule.N_HEADS, len(heads))
         assert all(row["agrees_others"] >= least for row in heads if row["chosen"])
     given = rows(of_contexts["answers"], rule="A")
-    votes = new_rule.label_votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
+    votes = new_rule._label_votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
     assert column(of_contexts["answers"], "vote_all", rule="A") == votes.sum((1, 2)).argmax(-1).tolist()
     layer, head = next((r["layer"], r["head"]) for r in rows(of_contexts["heads"], rule="A"))
     agrees = np.mean([v == row["icl"] for v, row in zip(votes[:, layer, head].argmax(-1).tolist(), given, strict=True)])
@@ -133,7 +128,7 @@ def test_labels_that_no_token_tells_apart_leave_out_interventions_alone(director
         raise TaskError("some begin with the same tokens")
 
     monkeypatch.setattr(new_rule.scoring, "label_tokens", refuse)
-    found = run_new_rule(checkpoint, setting(directory))
+    found = _run_new_rule(checkpoint, setting(directory), {})
     assert {*tables} - {*found} == {"interventions"} and found["strengths"] == tables["strengths"]
     assert "no one token" in found["settings"]["note"]
 
@@ -229,14 +224,14 @@ def test_the_pass_with_all_outputs_of_the_context_answers_as_the_context(tables,
 @pytest.mark.parametrize("changes", [{"training": "text"}, {"training": "all weights", "batch": 2, "lr": 0.01}])
 def test_other_trainings_have_the_same_tables(directory, checkpoint, tables, changes):
     before = {name: tensor.clone() for name, tensor in checkpoint.model.state_dict().items()}
-    found = run_new_rule(checkpoint, setting(directory, **changes))
+    found = _run_new_rule(checkpoint, setting(directory, **changes), {})
     assert set(found) == set(tables) and set(found["settings"]) == set(tables["settings"])
     assert found["settings"]["ft_accuracy"] != pytest.approx(tables["settings"]["own"])
     assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
 
 
 def test_one_lesson_is_enough_to_choose_a_rate(directory, checkpoint, tables):
-    found = run_new_rule(checkpoint, setting(directory, lessons="own"))
+    found = _run_new_rule(checkpoint, setting(directory, lessons="own"), {})
     assert set(found) == {"settings", "changes"}
     (row,) = rows(found["changes"], kind="FT", strength=2)
     assert row == rows(tables["changes"], kind="FT", strength=2, lesson="A", words=0)[0]
@@ -244,7 +239,7 @@ def test_one_lesson_is_enough_to_choose_a_rate(directory, checkpoint, tables):
 
 @pytest.mark.parametrize("changes", [{"lr": 1e6}, {"training": "all weights", "lr": 1e30}])
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint, changes):
-    found = run_new_rule(checkpoint, setting(directory, **changes))
+    found = _run_new_rule(checkpoint, setting(directory, **changes), {})
     assert found["settings"]["note"].startswith("a training diverged: A0")
     assert "interventions" not in found
     assert math.isnan(found["settings"]["own"]) and math.isnan(found["settings"]["ft_accuracy"])

@@ -6,7 +6,6 @@ import toy_study
 from conftest import ROOT
 
 from explainer.errors import ExperimentError
-from explainer.results import published
 from explainer.results.published import results
 from explainer_lab.comparison import Comparison
 from explainer_lab.store import Published, Store
@@ -40,14 +39,6 @@ def test_a_table_keeps_its_own_column_where_the_setting_has_one_of_that_name():
     runs = results("plain", "runs", seed=0)
     assert set(runs["device"]) == {"x86_64"} and not [name for name in runs if name.endswith(("_x", "_y"))]
     assert set(results("plain", seed=0)["device"]) == {"cpu"}
-
-
-def test_only_the_tables_that_are_asked_for_are_opened(place, monkeypatch):
-    opened, read_table = [], published.pq.read_table
-    monkeypatch.setattr(published.pq, "read_table", lambda path: opened.append(path.stem) or read_table(path))
-    published._table.cache_clear()
-    results("toy", "queries", seed=1)
-    assert sorted(set(opened)) == ["grids", "queries", "settings"]
 
 
 @pytest.mark.parametrize(

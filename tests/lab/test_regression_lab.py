@@ -10,10 +10,10 @@ from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
 from explainer.results import published
 from explainer_lab import regression
-from explainer_lab.regression import Regression, RegressionSetting
+from explainer_lab.regression import Regression, _RegressionSetting
 
 TINY = gpt.InContextGPTSetting(dimension=2, n_examples=4, layers=1, width=8, heads=2, inner=8, steps=10, batch=4)
-PLAIN = RegressionSetting(**asdict(TINY))
+PLAIN = _RegressionSetting(**asdict(TINY))
 MOMENTUM = replace(PLAIN, average="momentum", eta=0.5)
 
 

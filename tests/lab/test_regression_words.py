@@ -58,11 +58,3 @@ def test_texts_are_demonstrations_of_one_direction_without_a_word_twice():
         x, y = (part.numpy() for part in regression_words.points_and_signs(examples))
         separates = linprog(np.zeros(DIMENSION), -y[:, None] * x, -1e-3 * np.ones(12), bounds=(None, None))
         assert separates.success, "some direction has all of these answers"
-
-
-def test_a_space_is_no_token_and_an_unknown_word_is_one():
-    tokenizer = regression_words.tokenizer()
-    assert tokenizer.get_vocab_size() == regression_words.vocabulary()
-    assert tokenizer.encode("  x3   plus\n").tokens == ["x3", "plus", "\n"]
-    assert tokenizer.encode("seven").tokens == [regression_words.UNKNOWN]
-    assert tokenizer.encode("plus<|endoftext|>x3").tokens == ["plus", "<|endoftext|>", "x3"]

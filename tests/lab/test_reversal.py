@@ -4,24 +4,23 @@ import numpy as np
 import pytest
 import torch
 
-from explainer.errors import ExperimentError
 from explainer_lab import reversal
-from explainer_lab.reversal import ReversalSetting
+from explainer_lab.reversal import _ReversalSetting
 
 
 def draw(directory, **changes):
-    return ReversalSetting(**{"checkpoint": directory, "n_pairs": 4, "lr": 0.1, "epochs": 2, "seed": 0} | changes)
+    return _ReversalSetting(**{"checkpoint": directory, "n_pairs": 4, "lr": 0.1, "epochs": 2, "seed": 0} | changes)
 
 
 def test_pairs_are_all_different_and_drawn_anew_by_each_seed():
-    pairs, again, other = reversal.draw_pairs(8, 0), reversal.draw_pairs(8, 0), reversal.draw_pairs(8, 1)
+    pairs, again, other = reversal._draw_pairs(8, 0), reversal._draw_pairs(8, 0), reversal._draw_pairs(8, 1)
     assert pairs == again != other
     assert len({word for pair in pairs for word in pair}) == 16
     assert not {a for a, _ in pairs} & {a for a, _ in other}
 
 
 def test_lessons():
-    pairs = reversal.draw_pairs(8, 0)
+    pairs = reversal._draw_pairs(8, 0)
     assert reversal.lesson(pairs, "forward", 0) == pairs
     assert reversal.lesson(pairs, "both", 0) == pairs + [(b, a) for a, b in pairs]
     shuffled = reversal.lesson(pairs, "shuffled", 0)
@@ -40,8 +39,8 @@ def test_an_answer_is_right_where_it_is_the_most_probable():
 
 def test_answers_are_those_of_the_whole_text(checkpoint):
     """Against log p of the text, token by token."""
-    pairs = reversal.draw_pairs(3, 5)
-    found = reversal.answer_log_probs(checkpoint, pairs[:1], pairs)
+    pairs = reversal._draw_pairs(3, 5)
+    found = reversal._answer_log_probs(checkpoint, pairs[:1], pairs)
     (a_0, b_0), (_, b_2) = pairs[0], pairs[2]
     context = [checkpoint.first_token_id, *checkpoint.tokenize(f"{a_0} -> {b_0}\n")]
     prompt, answer = checkpoint.tokenize(f"{b_2} ->"), checkpoint.tokenize(f" {a_0}")
@@ -53,7 +52,7 @@ def test_answers_are_those_of_the_whole_text(checkpoint):
 
 
 def test_a_draw_has_every_lesson_in_both_directions(directory, checkpoint):
-    tables = reversal.run_reversal(checkpoint, draw(directory))
+    tables = reversal._run_reversal(checkpoint, draw(directory))
     rows = list(zip(*(tables["answers"][name] for name in ("kind", "lesson", "direction")), strict=True))
     wanted = [("zsl", None), *((kind, name) for kind in ("icl", "ft") for name in reversal.LESSONS)]
     assert set(rows) == {(*each, direction) for each in wanted for direction in ("forward", "backward")}
@@ -63,7 +62,7 @@ def test_a_draw_has_every_lesson_in_both_directions(directory, checkpoint):
 
 
 def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpoint):
-    answers = reversal.run_reversal(checkpoint, draw(directory, epochs=10))["answers"]
+    answers = reversal._run_reversal(checkpoint, draw(directory, epochs=10))["answers"]
     log_p = np.array(answers["log_prob"]).reshape(-1, 4).mean(1)
     named = zip(*(answers[name][::4] for name in ("kind", "lesson", "direction")), strict=True)
     rows = dict(zip(named, log_p, strict=True))
@@ -72,11 +71,6 @@ def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpo
 
 
 def test_what_diverges_is_left_out_and_noted(directory, checkpoint):
-    tables = reversal.run_reversal(checkpoint, draw(directory, lr=1e6))
+    tables = reversal._run_reversal(checkpoint, draw(directory, lr=1e6))
     assert "ft" not in tables["answers"]["kind"]
     assert "fine-tuning on both diverged at step" in tables["settings"]["note"]
-
-
-def test_too_many_pairs_are_refused():
-    with pytest.raises(ExperimentError, match="n_pairs = 9999 is too large; there are"):
-        reversal.draw_pairs(9999, 0)

@@ -13,7 +13,7 @@ from explainer.compare import controls
 from explainer.data import tasks
 from explainer.models import architectures, circuits, hooks, interventions, scoring
 from explainer_lab import head_circuits, lessons, rival
-from explainer_lab.rival import Rival, run_rival
+from explainer_lab.rival import Rival, _run_rival
 
 K, N, M = 3, 5, 4
 
@@ -28,7 +28,7 @@ OWN, FOREIGN = tasks.load("plurals"), tasks.load("capitals")
 
 @pytest.fixture(scope="module")
 def tables(directory, checkpoint):
-    return run_rival(checkpoint, OWN, FOREIGN, setting(directory))
+    return _run_rival(checkpoint, OWN, FOREIGN, setting(directory))
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_a_setting_has_the_shares_of_right_answers_with_and_without_context(dire
         return [row | {"correct": right.get(name, [1] * N)[i % N]} for i, row in every]
 
     monkeypatch.setattr(rival._Rival, "rows", rows)
-    settings = run_rival(checkpoint, OWN, FOREIGN, setting(directory))["settings"]
+    settings = _run_rival(checkpoint, OWN, FOREIGN, setting(directory))["settings"]
     assert (settings["zsl_accuracy"], settings["icl_accuracy"]) == (0.2, 0.6)
     assert settings["one_label_accuracy"] == 0.2
 
@@ -191,7 +191,7 @@ def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
 def test_labels_are_also_judged_among_themselves(directory, checkpoint, task):
     its = setting(directory, task=task, k=4, n_queries=8)
     own, foreign = Rival(data={"toy": DATA})._both(its) if task == "suffix" else (DATA, FOREIGN)
-    tables = run_rival(checkpoint, own, foreign, its)
+    tables = _run_rival(checkpoint, own, foreign, its)
     for name in ("zsl", "icl", "vector_foreign"):
         right = column(tables["queries"], "right_label", intervention=name)
         assert len(right) == 8 and all(0 <= one <= 1 for one in right)

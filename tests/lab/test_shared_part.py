@@ -16,7 +16,7 @@ from explainer.theory import metrics
 from explainer_lab import shared_part
 from explainer_lab.lessons import PairedPasses
 from explainer_lab.on_checkpoint import one_label_accuracy
-from explainer_lab.shared_part import CONTEXTS, SharedPart, run_shared_part
+from explainer_lab.shared_part import CONTEXTS, SharedPart, _run_shared_part
 
 N, K = 5, 3
 
@@ -28,7 +28,7 @@ def draw(directory, **changes):
 
 @pytest.fixture(scope="module")
 def tables(directory, checkpoint):
-    return run_shared_part(checkpoint, tasks.load, draw(directory))
+    return _run_shared_part(checkpoint, tasks.load, draw(directory))
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def task(directory, checkpoint):
 
 def test_a_single_task_has_another_one_beside_it_in_the_context(directory, checkpoint):
     alone = draw(directory, tasks="plurals", lessons="few")
-    found = run_shared_part(checkpoint, tasks.load, alone)
-    both = run_shared_part(checkpoint, tasks.load, draw(directory, lessons="few"))
+    found = _run_shared_part(checkpoint, tasks.load, alone)
+    both = _run_shared_part(checkpoint, tasks.load, draw(directory, lessons="few"))
     wanted = column(both["layers"], "context_foreign", task="plurals")
     assert found["layers"]["context_foreign"] == pytest.approx(wanted, abs=1e-4)
     assert all(map(math.isnan, found["layers"]["training_foreign"]))
@@ -85,7 +85,7 @@ def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
 def test_accuracies_of_a_setting_are_means_over_its_tasks(directory, checkpoint):
     setting = draw(directory, tasks="toy/plurals", seed=2, n_queries=8, k=4, lr=1e-3, lessons="own")
     toy = with_labels("no", "up")
-    tables = run_shared_part(checkpoint, lambda name: toy if name == "toy" else tasks.load(name), setting)
+    tables = _run_shared_part(checkpoint, lambda name: toy if name == "toy" else tasks.load(name), setting)
     for name, its in {"zsl": ("ZSL", "none"), "icl": ("ICL", "own"), "ft": ("FT", "own")}.items():
         of_tasks = [row["accuracy"] for row in rows(tables["changes"], kind=its[0], lesson=its[1])]
         assert len(of_tasks) == 2 and tables["settings"][f"{name}_accuracy"] == np.mean(of_tasks)
@@ -141,7 +141,7 @@ def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, t
 
 
 def test_another_task_is_the_mean_over_all_others(directory, checkpoint):
-    found = run_shared_part(checkpoint, tasks.load, draw(directory, tasks="past/plurals/capitals", epochs=1))
+    found = _run_shared_part(checkpoint, tasks.load, draw(directory, tasks="past/plurals/capitals", epochs=1))
     of_own = rows(found["pairs"], task="past", a_kind="ICL", a_lesson="own", b_kind="FT")
     of_pairs = [row["sim_aou"] for row in of_own if row["b_lesson"] in ("plurals", "capitals")]
     assert len(of_pairs) == 2
@@ -256,7 +256,7 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     torch.testing.assert_close(
         state.update[0].value_weight, factor * alone.update[0].value_weight, atol=1e-6, rtol=1e-3
     )
-    found = run_shared_part(
+    found = _run_shared_part(
         checkpoint, tasks.load, draw(directory, tasks="plurals", layer_causal_lr=1e-3, lessons="few")
     )
     assert set(column(found["pairs"], "b_lesson", b_kind="FT")) == {"own", "other"}
@@ -272,11 +272,11 @@ def test_to_choose_a_rate_layer_causal_descent_has_its_own_length_and_nothing_is
     sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
     alone = finetuning.fine_tune(checkpoint, sequences, 1e-3, layer_causal=True)
     assert state.norm == alone.norm
-    assert "queries" not in run_shared_part(checkpoint, tasks.load, its)
+    assert "queries" not in _run_shared_part(checkpoint, tasks.load, its)
 
 
 def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
-    tables = run_shared_part(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
+    tables = _run_shared_part(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
     assert tables["settings"]["note"] == "fine-tuning diverged: " + ", ".join(f"plurals on {name}" for name in CONTEXTS)
     assert math.isnan(tables["settings"]["sim_aou"])
     assert {*tables["pairs"]["a_kind"], *tables["pairs"]["b_kind"]} == {"ICL"}

@@ -57,7 +57,7 @@ def test_a_training_of_a_memory_comes_out_as_it_did():
 
 
 def control_computed_again(setting, model):
-    in_context_llama.save(model, trained_control.snapshot_directory(setting) / str(setting.step))
+    in_context_llama.save(model, trained_control._snapshot_directory(setting) / str(setting.step))
     return trained_control.TrainedControl().compute(setting, progress=False).tables
 
 
@@ -68,7 +68,7 @@ def cache(monkeypatch, tmp_path):
 
 def test_a_control_with_random_weights_computed_again_gives_what_is_stored(cache):
     setting = first("trained-control", step=0)
-    again = control_computed_again(setting, in_context_llama.initial_model(setting.trained))
+    again = control_computed_again(setting, in_context_llama._initial_model(setting.trained))
     for state in ("zsl", "icl", "ft"):
         expected = np.stack(stored("trained-control", setting, "queries")[f"{state}_log_probs"])
         np.testing.assert_allclose(again["queries"][f"{state}_log_probs"], expected, atol=0.02)

@@ -125,11 +125,11 @@ def test_zero_shot_and_fine_tuning_do_not_depend_on_the_context():
 
 
 def test_another_training_has_other_snapshots(monkeypatch):
-    before = trained_control.snapshot_directory(setting())
+    before = trained_control._snapshot_directory(setting())
     assert (
-        trained_control.snapshot_directory(setting(step=2))
+        trained_control._snapshot_directory(setting(step=2))
         == before
-        != trained_control.snapshot_directory(setting(model=1))
+        != trained_control._snapshot_directory(setting(model=1))
     )
     monkeypatch.setitem(trained_control._MODELS, "tiny", replace(TINY, width=32))
-    assert trained_control.snapshot_directory(setting()) != before
+    assert trained_control._snapshot_directory(setting()) != before
