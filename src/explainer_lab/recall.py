@@ -123,7 +123,7 @@ def _outcomes(model: FastWeightModel, sequences: Sequences) -> dict[str, Any]:
     right, kept = said == sequences.answers, sequences.stale == associative_recall.NO_STALE
     its = model.memory.tokens(model.embedded(sequences.keys, sequences.values))
     learned = GATES[model.setting.rule]
-    gates = {name: _mean(getattr(its, name)[..., :-n]) if name in learned else None for name in its._fields[3:]}
+    gates = {name: _mean(getattr(its, name)[..., :-n]) if name in learned else None for name in GATES["gated-momentum"]}
     shares = {"kept": right[kept], "revised": right[~kept], "stale": (said == sequences.stale)[~kept]}
     return {"n_keys": n, "right": int(right.sum())} | {name: _mean(each) for name, each in shares.items()} | gates
 

@@ -4,12 +4,14 @@ The models of one seed start from the same weights and see the same prompts in t
 average that is added to attention alone. All are tested on the same prompts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Generator
+from transformers import GPT2Model
 
 from explainer.data.files import Tables
 from explainer.errors import ExperimentError
@@ -49,7 +51,7 @@ class _RegressionSetting(gpt.InContextGPTSetting):
         return gpt.InContextGPTSetting(**{f.name: getattr(self, f.name) for f in fields(gpt.InContextGPTSetting)})
 
     @property
-    def prepare(self) -> gpt.Preparation | None:
+    def prepare(self) -> Callable[[GPT2Model], GPT2Model] | None:
         """What is done to the transformer before its training."""
         if self.average == NO_AVERAGE:
             return None

@@ -23,6 +23,7 @@ from safetensors import torch as safetensors
 from torch import Generator, Tensor
 from torch.func import jacrev, vmap
 from tqdm import tqdm
+from transformers import GPT2Model
 
 from explainer.data.files import rounded
 from explainer.models import deep_linear, stored_weights
@@ -38,7 +39,7 @@ from explainer.theory.regression import Prompts, draw_prompts
 def train_gpt(
     setting: gpt.InContextGPTSetting,
     *,
-    prepare: gpt.Preparation | None = None,
+    prepare: Callable[[GPT2Model], GPT2Model] | None = None,
     steps: int | None = None,
     progress: bool = True,
 ) -> gpt.TrainedGPT:

@@ -158,7 +158,7 @@ def test_rounding_to_float16_hardly_changes_a_prediction():
     """The page's model is the measured one, to a tenth of a per cent of a standard deviation of the targets."""
     exact, page = gpt.stored("gpt_line").model, rounded(gpt.stored("gpt_line").model)
     prompts = exact.setting.prompts(500, torch.Generator().manual_seed(0))
-    change = gpt._predictions(page, prompts) - gpt._predictions(exact, prompts)
+    change = page(prompts.inputs, prompts.targets) - exact(prompts.inputs, prompts.targets)
     assert change.square().mean().sqrt() < 1e-3 * prompts.targets.std()
 
 

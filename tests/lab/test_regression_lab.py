@@ -21,7 +21,7 @@ def test_a_set_starts_from_the_same_weights_and_differs_after():
     first = [gpt.InContextGPT(one.plain, one.prepare) for one in (PLAIN, MOMENTUM)]
     assert all(torch.equal(a, b) for a, b in zip(*(model.state_dict().values() for model in first), strict=True))
     prompts = TINY.prompts(3, torch.Generator().manual_seed(0))
-    plain, moved = (gpt._predictions(model, prompts) for model in first)
+    plain, moved = (model(prompts.inputs, prompts.targets) for model in first)
     assert torch.equal(plain[:, 0], moved[:, 0]) and not torch.allclose(plain[:, 1:], moved[:, 1:], atol=1e-6)
 
 
@@ -30,7 +30,7 @@ def test_prepare_is_momentum_of_the_run():
     prompts = TINY.prompts(3, torch.Generator().manual_seed(0))
     momentum_attention.with_momentum(model.gpt, 0.5, "previous")
     same = gpt.InContextGPT(TINY, replace(PLAIN, average="previous", eta=0.5).prepare)
-    assert torch.equal(gpt._predictions(model, prompts), gpt._predictions(same, prompts))
+    assert torch.equal(*(each(prompts.inputs, prompts.targets) for each in (model, same)))
 
 
 def test_errors_are_those_of_the_predictions_on_the_common_prompts():

@@ -61,7 +61,7 @@ def test_first_loss_is_that_of_the_drawn_weights():
     model, generator, losses = InContextGPT(one), Generator().manual_seed(one.seed), []
     for _ in range(gpt.LOSS_WINDOW):
         prompts = one.prompts(one.batch, generator)
-        errors = gpt._predictions(model, prompts) - prompts.targets
+        errors = model(prompts.inputs, prompts.targets) - prompts.targets
         losses.append(sum(e.item() ** 2 for e in errors.flatten()) / errors.numel())
     assert train_gpt(one, progress=False).losses == pytest.approx([np.mean(losses)], rel=1e-4)
 

@@ -72,8 +72,3 @@ def test_damaged_files_are_refused(tmp_path, monkeypatch, damage, message):
     damage(*places)
     with pytest.raises(CheckpointError, match=f"(?s){message}"):
         deep.stored("transformer", 3)
-
-
-def test_what_the_book_does_not_have_is_named():
-    with pytest.raises(CheckpointError, match="no 'GD' with 2 layers"):
-        deep.stored("GD", 2)

@@ -14,11 +14,11 @@ from conftest import ROOT
 from hypothesis import given, settings
 from torch import Generator
 
-from explainer.errors import CheckpointError, ShapeError
+from explainer.errors import CheckpointError
 from explainer.models import in_context_gpt as gpt
 from explainer.models import stored_weights as files
 from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
-from explainer.theory.regression import Prompts, ridge
+from explainer.theory.regression import ridge
 
 SMALL = InContextGPTSetting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
 WEIGHTS = ROOT / "src" / "explainer" / "published" / "weights"
@@ -31,14 +31,6 @@ def seeded(seed: int = 0) -> Generator:
 
 def of_kind(distribution: str, n_examples: int, d: int = 2) -> InContextGPTSetting:
     return InContextGPTSetting(distribution, dimension=d, n_examples=n_examples)
-
-
-# Prompts
-
-
-def test_tokens_are_inputs_and_padded_targets_in_turn():
-    inputs, targets = torch.tensor([[[1.0, 2], [3, 4], [5, 6]]]), torch.tensor([[7.0, 8, 9]])
-    assert gpt._tokens(inputs, targets).tolist() == [[[1, 2], [7, 0], [3, 4], [8, 0], [5, 6]]]
 
 
 def test_line_prompts_are_noisy_lines_of_unit_scale():
@@ -69,13 +61,10 @@ def test_random_covariance_prompts_have_a_covariance_each():
     assert of_kind("isotropic", 400, 3).prompts(300, seeded()).inputs.var(1).std() < 0.1
 
 
-# The model
-
-
 def test_prediction_is_gpt2_on_the_prompt_up_to_its_input():
     """One pass over the whole prompt equals a pass for every k over k examples and an input, token by token."""
     model, prompts = tiny_models.with_large_weights(InContextGPT(SMALL).double()), SMALL.prompts(3, seeded())
-    predicted = gpt._predictions(model, prompts)
+    predicted = model(prompts.inputs.double(), prompts.targets.double())
     for b in range(3):
         for k in range(SMALL.n_examples + 1):
             rows = []
@@ -96,20 +85,8 @@ def test_no_prediction_sees_its_own_target_or_what_follows(k, factor):
     inputs, targets = prompts.inputs.clone(), prompts.targets.clone()
     targets[:, k:] *= factor
     inputs[:, k + 1 :] *= factor
-    changed = gpt._predictions(model, Prompts(inputs, targets, prompts.tasks))
-    before = gpt._predictions(model, prompts)
+    changed, before = model(inputs.double(), targets.double()), model(prompts.inputs.double(), prompts.targets.double())
     assert torch.equal(changed[:, : k + 1], before[:, : k + 1])
-
-
-def test_predictions_refuse_prompts_of_another_size():
-    model = InContextGPT(SMALL)
-    with pytest.raises(ShapeError, match=r"5 examples of 3 inputs; this model reads at most 4 of 3"):
-        gpt._predictions(model, of_kind("isotropic", 5, 3).prompts(2, seeded()))
-    with pytest.raises(ShapeError, match=r"of 2 inputs"):
-        gpt._predictions(model, of_kind("isotropic", 4, 2).prompts(2, seeded()))
-
-
-# Errors
 
 
 def test_relative_errors_are_ratios_of_sums():
@@ -135,9 +112,6 @@ def test_linear_preconditioner_is_the_least_squares_fit(distribution, d):
     features = (prompts.x_q.double()[:, :, None] * h[:, None]).flatten(1)
     fit = torch.linalg.lstsq(features, prompts.y_q.double()[:, None]).solution.reshape(d, d)
     torch.testing.assert_close(setting.linear_preconditioner().double(), fit, atol=0.02, rtol=0)
-
-
-# Files
 
 
 @pytest.fixture
@@ -181,26 +155,13 @@ def test_directory_can_be_given_and_its_absence_is_named(tmp_path, monkeypatch):
         files.directory()
 
 
-def test_a_model_is_prepared_before_it_has_its_weights():
-    prepared = []
-    gpt.stored("gpt_line", prepare=lambda transformer: prepared.append(transformer) or transformer)
-    assert len(prepared) == 1
-    with pytest.raises(CheckpointError, match=r"no model 'huge'; the book has gpt_random_covariance"):
-        gpt.stored("huge")
-
-
-# The book's models
-
-
 @pytest.mark.parametrize("name", gpt.STORED)
 def test_stored_model_is_small_and_of_its_setting(name):
     assert (WEIGHTS / f"{name}.safetensors").stat().st_size < MAX_BYTES
-    model = gpt.stored(name).model
-    assert model.setting == gpt.STORED[name]
+    prepared = []
+    model = gpt.stored(name, prepare=lambda transformer: prepared.append(transformer) or transformer).model
+    assert model.setting == gpt.STORED[name] and len(prepared) == 1
     assert {weights.dtype for weights in model.state_dict().values()} == {torch.float32}
-
-
-# The page
 
 
 def test_page_weights_are_the_model_in_float16():
@@ -217,10 +178,3 @@ def test_page_weights_are_the_model_in_float16():
         np.testing.assert_array_equal(own, np.atleast_2d(weights.half().numpy()))
     assert sum(rows * columns for _, rows, columns in page["index"].values()) == len(numbers)
     json.dumps(page)
-
-
-def test_page_weights_refuse_what_float16_cannot_hold():
-    model = InContextGPT(SMALL)
-    model.read_in.weight.data[0, 0] = 1e5
-    with pytest.raises(CheckpointError, match=r"read_in\.weight does not fit"):
-        gpt.page_weights(model)

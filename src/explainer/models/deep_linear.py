@@ -73,11 +73,13 @@ class TrainedLayers:
 
     def matrices(self) -> dict[str, Tensor]:
         """The matrices by their names in the file."""
-        start, found = f"{self.family}, {self.n_layers} layers, start {self.seed}", {}
-        for stage, layers in (("after Adam", self.adam), ("at the end", self.layers)):
-            for name, matrix in zip(LinearAttention._fields, layers, strict=True):
-                found[f"{start}: {name} {stage}"] = matrix.contiguous()
-        return found
+        start = f"{self.family}, {self.n_layers} layers, start {self.seed}"
+        stages = {"after Adam": self.adam, "at the end": self.layers}
+        return {
+            f"{start}: {name} {stage}": matrix.contiguous()
+            for stage, layers in stages.items()
+            for name, matrix in layers._asdict().items()
+        }
 
     def entry(self, schedule: Mapping[str, Any]) -> dict[str, Any]:
         """What the JSON file says of the start, with the SHA-256 of all that is stored of it and of its schedule."""
@@ -90,7 +92,7 @@ class TrainedLayers:
 def stored(family: str, n_layers: int) -> list[TrainedLayers]:
     """The book's starts of a family and a depth, in the order of their seeds.
 
-    Raises CheckpointError: a missing, damaged or edited file, or a family or depth that the book does not have.
+    Raises CheckpointError: a missing, damaged or edited file.
     """
     path, found = files.directory() / NAME, []
     description = files.describe(path)
@@ -109,6 +111,4 @@ def stored(family: str, n_layers: int) -> list[TrainedLayers]:
             if one.entry(description["schedule"]) != entry:
                 raise CheckpointError(f"{start} is not what was stored; fetch both files again, or train them.")
             found.append(one)
-    if not found:
-        raise CheckpointError(f"{path} has no {family!r} with {n_layers} layers.")
     return found

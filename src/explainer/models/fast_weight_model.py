@@ -6,7 +6,7 @@ are no embeddings of positions; the softmax rules have a bias that falls with th
 (ALiBi, Press et al. 2022, arXiv 2108.12409).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +18,6 @@ from torch.nn.functional import normalize
 
 from explainer.data import associative_recall
 from explainer.data.associative_recall import Sequences
-from explainer.errors import ExperimentError
 from explainer.theory import fast_weights
 from explainer.theory.momentum import momentum_attention
 
@@ -30,11 +29,11 @@ _FIRST = {"rate": 0.5, "retention": 0.98, "momentum": 0.5}  # of the gates, wher
 _SHARPNESS, _SLOPE = 8.0, 0.1  # at first: of the softmax, and per token of distance
 
 
-# The rules
-
-
 class _Tokens(NamedTuple):
-    """What a memory has of every token: queries and keys of length 1, values, and three gates in (0, 1)."""
+    """What a memory has of every token: queries and keys of length 1, values, and three gates in (0, 1).
+
+    What the softmax rules have of every head besides: the factor c of the scores, and the slope m of their bias.
+    """
 
     queries: Float[Tensor, "B H T d"]
     keys: Float[Tensor, "B H T d"]
@@ -42,47 +41,37 @@ class _Tokens(NamedTuple):
     rate: Float[Tensor, "B H T"]
     retention: Float[Tensor, "B H T"]
     momentum: Float[Tensor, "B H T"]
-
-
-class _Bias(NamedTuple):
-    """What the softmax rules have of every head: the factor c of the scores, and the slope m of their bias."""
-
     sharpness: Float[Tensor, " H"]
     slope: Float[Tensor, " H"]
 
 
-_Rule = Callable[[_Tokens, _Bias], Float[Tensor, "B H T d"]]
-
-
-def _linear_attention(its: _Tokens, _: _Bias) -> Float[Tensor, "B H T d"]:
+def _linear_attention(its: _Tokens) -> Float[Tensor, "B H T d"]:
     """Write values, not errors: S <- S + beta v k^T, and read S q."""
     return (its.queries @ its.keys.mT).tril() @ (its.rate[..., None] * its.values)
 
 
-def _delta_rule(
-    its: _Tokens, _: _Bias, *, retention: float | None = 1.0, momentum: float | None = 0.0
-) -> Float[Tensor, "B H T d"]:
+def _delta_rule(its: _Tokens, retention: float | None = 1.0, momentum: float | None = 0.0) -> Float[Tensor, "B H T d"]:
     """Write errors, e = beta (v - alpha S k), by the rule of `fast_weights`; None leaves a gate to the tokens."""
     alpha = its.retention if retention is None else retention
     mu = its.momentum if momentum is None else momentum
     return fast_weights.chunked(*its[:3], its.rate, alpha, mu, chunk=_CHUNK)
 
 
-def _ascent(its: _Tokens, _: _Bias) -> Float[Tensor, "B H T d"]:
+def _ascent(its: _Tokens) -> Float[Tensor, "B H T d"]:
     """Climb the squared error for the value -v: S <- S - beta (-v - S k) k^T. The writes of v are those of descent."""
     return fast_weights.chunked(its.queries, its.keys, -its.values, -its.rate, 1.0, 0.0, chunk=_CHUNK)
 
 
-def _softmax_attention(its: _Tokens, bias: _Bias, *, eta: float) -> Float[Tensor, "B H T d"]:
+def _softmax_attention(its: _Tokens, eta: float) -> Float[Tensor, "B H T d"]:
     """Attend to all tokens up to one's own, softmax_i (c k_i . q_t - m (t - i)), and add an average of past values."""
     positions = torch.arange(its.keys.shape[-2])
     distance = positions[:, None] - positions
-    mask = (-bias.slope[:, None, None] * distance).masked_fill(distance < 0, -torch.inf)
-    queries = bias.sharpness[:, None, None] * its.queries
+    mask = (-its.slope[:, None, None] * distance).masked_fill(distance < 0, -torch.inf)
+    queries = its.sharpness[:, None, None] * its.queries
     return momentum_attention(queries, its.keys, its.values, eta, attn_mask=mask, scale=1.0)
 
 
-RULES: Mapping[str, _Rule] = {
+RULES = {
     "linear": _linear_attention,
     "delta": _delta_rule,
     "delta-momentum": partial(_delta_rule, momentum=None),
@@ -93,7 +82,7 @@ RULES: Mapping[str, _Rule] = {
     "softmax": partial(_softmax_attention, eta=0.0),
     "momentum-attention": partial(_softmax_attention, eta=_ETA),
 }
-"""How a memory is written and read, by the names of the settings."""
+"""How a memory is written and read, (B, H, T, d) from `_Tokens`, by the names of the settings."""
 
 GATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, ("rate",)) | {
     "delta-momentum": ("rate", "momentum"),
@@ -105,14 +94,11 @@ GATES: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, ("rate",)) | {
 """The gates that a rule learns."""
 
 
-# The model
-
-
 @dataclass(frozen=True, kw_only=True)
 class FastWeightSetting:
     """Everything that determines a trained model, but for the numbers of keys in its sequences.
 
-    `rule` is a key of RULES, `inner` the width of the feed-forward layer. Raises ExperimentError for an unknown rule.
+    `rule` is a key of RULES, `inner` the width of the feed-forward layer.
     """
 
     rule: str
@@ -124,11 +110,6 @@ class FastWeightSetting:
     batch: int = 32
     learning_rate: float = 5e-3
     seed: int = 0
-
-    def __post_init__(self):
-        """Refuse a rule that there is not."""
-        if self.rule not in RULES:
-            raise ExperimentError(f"rule = {self.rule!r}; known are {', '.join(RULES)}.")
 
     @property
     def slug(self) -> str:
@@ -165,12 +146,12 @@ class _Memory(nn.Module):
         heads = (of(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for of in (self.queries, self.keys, self.values))
         queries, keys, values = heads
         gates = self.gates(x).sigmoid().unflatten(-1, (-1, self.heads)).permute(2, 0, 3, 1)
-        return _Tokens(normalize(queries, dim=-1), normalize(keys, dim=-1), values, *gates)
+        of_head = self.log_sharpness.exp(), self.log_slope.exp()
+        return _Tokens(normalize(queries, dim=-1), normalize(keys, dim=-1), values, *gates, *of_head)
 
     def forward(self, x: Float[Tensor, "B T width"]) -> Float[Tensor, "B T width"]:
         """Write and read at every token."""
-        read = self.rule(self.tokens(x), _Bias(self.log_sharpness.exp(), self.log_slope.exp()))
-        return self.output(self.of_head(read).transpose(1, 2).flatten(2))
+        return self.output(self.of_head(self.rule(self.tokens(x))).transpose(1, 2).flatten(2))
 
 
 class FastWeightModel(nn.Module):

@@ -18,7 +18,7 @@ from safetensors import torch as safetensors
 from torch import Generator, Tensor, nn
 from transformers import GPT2Config, GPT2Model
 
-from explainer.errors import CheckpointError, ShapeError
+from explainer.errors import CheckpointError
 from explainer.models import stored_weights as files
 from explainer.theory.linear_transformer import exponential_preconditioner, gamma
 from explainer.theory.regression import Prompts, draw_prompts, random_covariances, squared_errors
@@ -46,15 +46,6 @@ TEST_SEED = 1_000_003
 """Of the prompts that errors are measured on, far from the seeds of training."""
 
 _TRANSPOSED = ("read_in.weight", "read_out.weight")  # nn.Linear computes x W^T, GPT-2's layers x W
-
-Preparation = Callable[[GPT2Model], GPT2Model]
-"""Changes the transformer after its weights are drawn and before it is trained, as momentum attention does."""
-
-_Estimator = Callable[[Prompts], Float[Tensor, " B"]]
-"""Predicts the query's target of every prompt: `query_prediction` of a model, or one of `theory.regression`."""
-
-
-# The model
 
 
 @dataclass(frozen=True)
@@ -127,49 +118,42 @@ class InContextGPT(nn.Module):
     The weights are drawn from the setting's seed, which leaves the global generator as it was.
     """
 
-    def __init__(self, setting: InContextGPTSetting, prepare: Preparation | None = None):
-        """Draw the weights, then prepare the transformer."""
+    def __init__(self, setting: InContextGPTSetting, prepare: Callable[[GPT2Model], GPT2Model] | None = None):
+        """Draw the weights; then `prepare` may change the transformer, as momentum attention does."""
         super().__init__()
         self.setting = setting
+        configuration = GPT2Config(
+            vocab_size=1,  # tokens are vectors; GPT2Model still wants an embedding
+            n_positions=2 * setting.n_examples + 1,
+            n_embd=setting.width,
+            n_layer=setting.layers,
+            n_head=setting.heads,
+            n_inner=setting.inner,
+            activation_function="gelu_pytorch_tanh",  # GPT-2's own, in one pass
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            use_cache=False,
+            bos_token_id=None,
+            eos_token_id=None,
+        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(setting.seed)
             self.read_in = nn.Linear(setting.dimension, setting.width)
-            gpt = GPT2Model(_configuration(setting))
+            gpt = GPT2Model(configuration)
             self.read_out = nn.Linear(setting.width, 1)
         self.gpt = prepare(gpt) if prepare else gpt
 
     def forward(self, inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Float[Tensor, "B n"]:
-        """Prediction of every target from the inputs up to its own and the targets before it; the last is not read."""
-        embedded = self.read_in(_tokens(inputs, targets))
-        hidden = self.gpt(inputs_embeds=embedded).last_hidden_state
+        """Prediction of every target from the inputs up to its own and the targets before it; the last is not read.
+
+        The T = 2 n - 1 tokens are x_1, (y_1, 0, ..., 0), x_2, ..., x_n.
+        Source: Garg et al. 2022, What can transformers learn in-context?, section 2.
+        """
+        padded = nn.functional.pad(targets[..., None], (0, inputs.shape[-1] - 1))
+        tokens = torch.stack([inputs, padded], 2).flatten(1, 2)[:, :-1]
+        hidden = self.gpt(inputs_embeds=self.read_in(tokens)).last_hidden_state
         return self.read_out(hidden[:, ::2]).squeeze(-1)
-
-
-def _tokens(inputs: Float[Tensor, "B n d"], targets: Float[Tensor, "B n"]) -> Float[Tensor, "B T d"]:
-    """x_1, (y_1, 0, ..., 0), x_2, ..., x_n: the T = 2 n - 1 tokens of a prompt, without the last target.
-
-    Source: Garg et al. 2022, What can transformers learn in-context?, section 2.
-    """
-    padded = torch.nn.functional.pad(targets[..., None], (0, inputs.shape[-1] - 1))
-    return torch.stack([inputs, padded], 2).flatten(1, 2)[:, :-1]
-
-
-def _configuration(setting: InContextGPTSetting) -> GPT2Config:
-    return GPT2Config(
-        vocab_size=1,  # tokens are vectors; GPT2Model still wants an embedding
-        n_positions=2 * setting.n_examples + 1,
-        n_embd=setting.width,
-        n_layer=setting.layers,
-        n_head=setting.heads,
-        n_inner=setting.inner,
-        activation_function="gelu_pytorch_tanh",  # GPT-2's own, in one pass
-        resid_pdrop=0.0,
-        embd_pdrop=0.0,
-        attn_pdrop=0.0,
-        use_cache=False,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
 
 
 class TrainedGPT(NamedTuple):
@@ -180,41 +164,25 @@ class TrainedGPT(NamedTuple):
     seconds: float
 
 
-# Predictions and their errors
-
-
 @torch.inference_mode()
-def _predictions(model: InContextGPT, prompts: Prompts) -> Float[Tensor, "B n"]:
-    """yhat_k for every input x_k of the prompts, from the k - 1 examples before it; column i has seen i examples.
-
-    Raises ShapeError for prompts of more examples, or of other inputs, than the model's setting.
-    """
-    setting, (_, n, d) = model.setting, prompts.inputs.shape
-    if d != setting.dimension or n > setting.n_examples + 1:
-        raise ShapeError(
-            f"the prompts have {n - 1} examples of {d} inputs; this model reads at most {setting.n_examples} of "
-            f"{setting.dimension}."
-        )
-    dtype = next(model.parameters()).dtype
-    return model(prompts.inputs.to(dtype), prompts.targets.to(dtype))
-
-
 def query_prediction(model: InContextGPT, prompts: Prompts) -> Float[Tensor, " B"]:
-    """Prediction of each query's target after all examples, the last column of `_predictions`."""
-    return _predictions(model, prompts)[:, -1]
+    """Prediction of each query's target after all examples of its prompt, at most as many as in the model's setting."""
+    dtype = next(model.parameters()).dtype
+    return model(prompts.inputs.to(dtype), prompts.targets.to(dtype))[:, -1]
 
 
-def relative_errors(estimator: _Estimator, prompts: Prompts, ks: Sequence[int] = (5, 10, 20)) -> dict[int, Interval]:
+def relative_errors(
+    estimator: Callable[[Prompts], Float[Tensor, " B"]], prompts: Prompts, ks: Sequence[int] = (5, 10, 20)
+) -> dict[int, Interval]:
     """Error after each number k of examples, sum (yhat - y_q)^2 / sum y_q^2 over the prompts, with a 95 % interval.
 
-    The queries are the same for all k; the interval resamples the prompts (`statistics.ratio_interval`).
+    The estimator predicts the query's target of every prompt. The queries are the same for all k; the interval
+    resamples the prompts (`statistics.ratio_interval`).
     """
     y_q = prompts.y_q.double().numpy()
     errors = {k: squared_errors(estimator(prompts.shortened(k)).double(), prompts).numpy() for k in ks}
     return {k: ratio_interval([(error, y_q**2)]) for k, error in errors.items()}
 
-
-# The book's models
 
 _SMALL_POOL = InContextGPTSetting(
     "noisy", dimension=3, n_examples=8, layers=3, width=32, inner=64, steps=8000, learning_rate=2e-3
@@ -232,13 +200,11 @@ STORED: Mapping[str, InContextGPTSetting] = {
 """The models of the book, by the name of their files."""
 
 
-def stored(name: str, *, prepare: Preparation | None = None) -> TrainedGPT:
+def stored(name: str, *, prepare: Callable[[GPT2Model], GPT2Model] | None = None) -> TrainedGPT:
     """A trained model of the book, by its key in `STORED`; `prepare` changes the transformer before it has its weights.
 
-    Raises CheckpointError: a missing, damaged or edited file, or a name that the book does not have.
+    Raises CheckpointError: a missing, damaged or edited file.
     """
-    if name not in STORED:
-        raise CheckpointError(f"there is no model {name!r}; the book has {', '.join(STORED)}.")
     path = files.directory() / name
     description = files.describe(path)
     with files.reading(path):
@@ -250,22 +216,17 @@ def stored(name: str, *, prepare: Preparation | None = None) -> TrainedGPT:
         return TrainedGPT(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
 
 
-# The page: weights as text, for explorables/js/gpt.js
-
-
 def page_weights(model: InContextGPT) -> dict[str, Any]:
     """What explorables/js/gpt.js reads: the weights in float16, base64, and where each one stands.
 
     `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left.
-    Raises CheckpointError for a weight beyond float16.
     """
     index, parts, offset = {}, [], 0
     for name, tensor in model.state_dict().items():
         if name == "gpt.wte.weight":  # the embedding of tokens that there are not
             continue
-        half = (tensor.T if name in _TRANSPOSED else tensor).half()
-        if not half.isfinite().all():
-            raise CheckpointError(f"{name} does not fit in float16; train with weight decay.")
+        # nn.Linear computes x W^T, GPT-2's layers x W.
+        half = (tensor.T if name in ("read_in.weight", "read_out.weight") else tensor).half()
         index[name.removeprefix("gpt.")] = [offset, *(1,) * (2 - half.ndim), *half.shape]
         parts.append(half.contiguous().numpy().astype("<f2").tobytes())
         offset += tensor.numel()
