@@ -160,9 +160,8 @@ def tiny(saved):
 
     from explainer.models import loading  # noqa: PLC0415
 
-    more = tiny_models.MORE | {"qwen2, window": tiny_models.WINDOW}
     of_disk = {family: loading.load(directory) for family, directory in saved.items()}
-    return of_disk | {name: tiny_models.random_checkpoint(config) for name, config in more.items()}
+    return of_disk | {name: tiny_models.random_checkpoint(config) for name, config in tiny_models.MORE.items()}
 
 
 @pytest.fixture(scope="session")

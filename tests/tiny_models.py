@@ -73,7 +73,6 @@ CONFIGS = {
 _SIZES = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "num_hidden_layers": 3}
 _QWEN = _SIZES | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
 _NARROW = _SIZES | {"hidden_size": 32, "num_attention_heads": 4}
-WINDOW = Qwen2Config(**_QWEN, use_sliding_window=True, sliding_window=8, max_window_layers=1)
 
 MORE = {
     "qwen2": Qwen2Config(**_QWEN),

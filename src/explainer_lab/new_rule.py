@@ -156,7 +156,7 @@ class _Rules:
     ) -> tuple[Float[Tensor, "n layers d"], Int[np.ndarray, " n"]]:
         """Attention outputs where each query, or another prompt, is decided, and the number of its label."""
         records = list(recording.iter_records(checkpoint, prefix, prompts or self.prompts, LABELS))
-        return torch.stack([r.outputs for r in records]), np.array([r.chosen for r in records])
+        return torch.stack([r.outputs for r in records]), np.array([int(r.log_probs.argmax()) for r in records])
 
 
 def label_words(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:

@@ -9,11 +9,10 @@ import torch
 from torch import Generator
 
 from explainer.data.files import rounded
-from explainer.errors import CheckpointError, DivergenceError
+from explainer.errors import CheckpointError
 from explainer.models import deep_linear, stored_weights
 from explainer.models import in_context_gpt as gpt
 from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
-from explainer.theory.linear_transformer import LinearAttention
 from explainer.theory.optimisation import warmed_up_cosine
 from explainer_lab import small_models as lab
 from explainer_lab.small_models import train_gpt
@@ -49,12 +48,6 @@ def test_training_is_repeated_to_the_bit_and_leaves_the_global_generator(trained
         assert torch.equal(again.model.state_dict()[name], weights), name
 
 
-def test_short_run_begins_the_same_run(trained):
-    short = train_gpt(SMALL, steps=20, progress=False)
-    assert short.losses == trained.losses[:2]
-    assert len(trained.losses) == SMALL.steps // gpt.LOSS_WINDOW
-
-
 def test_first_loss_is_that_of_the_drawn_weights():
     """The mean over the prompts and all N + 1 inputs of (yhat - y)^2, by hand."""
     one = replace(SMALL, steps=gpt.LOSS_WINDOW, learning_rate=1e-12)  # too small for a step to matter
@@ -64,35 +57,6 @@ def test_first_loss_is_that_of_the_drawn_weights():
         errors = model(prompts.inputs, prompts.targets) - prompts.targets
         losses.append(sum(e.item() ** 2 for e in errors.flatten()) / errors.numel())
     assert train_gpt(one, progress=False).losses == pytest.approx([np.mean(losses)], rel=1e-4)
-
-
-def test_preparation_sees_the_same_weights_and_changes_the_model():
-    seen = []
-
-    def prepare(model):
-        seen.append({name: weights.clone() for name, weights in model.state_dict().items()})
-        model.ln_f.weight.requires_grad_(False)
-        model.ln_f.weight.fill_(2)
-        return model
-
-    prepared = train_gpt(SMALL, prepare=prepare, steps=10, progress=False)
-    for name, weights in InContextGPT(SMALL).gpt.state_dict().items():
-        assert torch.equal(seen[0][name], weights)
-    assert (prepared.model.gpt.ln_f.weight == 2).all()
-
-
-def test_training_learns():
-    """The height of the line is learned within a hundred steps; the slope takes thousands."""
-    line = InContextGPTSetting(
-        "line", dimension=2, n_examples=6, layers=1, width=16, heads=2, inner=32, steps=120, batch=32
-    )
-    losses = train_gpt(replace(line, learning_rate=1e-2), progress=False).losses
-    assert np.mean(losses[-3:]) < 0.8 * losses[0]
-
-
-def test_divergence_is_named():
-    with pytest.raises(DivergenceError, match="lower the learning rate"):
-        train_gpt(replace(SMALL, learning_rate=1e30), progress=False)
 
 
 def test_files_return_the_same_model(trained, tmp_path, monkeypatch):
@@ -164,46 +128,11 @@ def runs():
     return [lab._train_layers(*start, TINY) for start in TWO]
 
 
-def test_descent_begins_at_unequal_rates_between_a_half_and_one_and_a_transformer_at_small_numbers():
-    def first(family):
-        return lab._initial(family, 200, 5, Generator().manual_seed(2))
-
-    rates, dampings = first("GD++").T
-    for values, low in ((rates, 0.5), (dampings, 0.0), (first("gradient descent")[:, 0], 0.5)):
-        assert low <= values.min() < low + 0.02 and low + 0.48 < values.max() < low + 0.5
-    assert first("transformer").std() == pytest.approx(0.1, rel=0.05)
-
-
-def test_sample_is_drawn_in_parts():
-    schedule = replace(TINY, dimension=1, n_examples=1)
-    whole, generator = schedule.sample(20_003, 3), Generator().manual_seed(3)
-    parts = [schedule.draw(generator, n, torch.float64) for n in (20_000, 3)]
-    assert torch.equal(whole.G, torch.cat([deep_linear.moments(part) for part in parts]))
-    assert torch.equal(whole.tasks, torch.cat([part.tasks for part in parts]))
-
-
-def test_balance_changes_no_prediction():
-    stack, G = layers(), sample().G
-    even = lab._balanced(LinearAttention(7 * stack.W_PV, stack.W_KQ / 7))
-    torch.testing.assert_close(*[torch.linalg.matrix_norm(matrix) for matrix in even])
-    torch.testing.assert_close(deep_linear.learned_tasks(even, G), deep_linear.learned_tasks(stack, G))
-    nothing = LinearAttention(0 * stack.W_PV, stack.W_KQ)
-    assert all(torch.equal(a, b) for a, b in zip(lab._balanced(nothing), nothing, strict=True))
-
-
 @pytest.mark.parametrize("family", ["gradient descent", "GD++", "transformer"])
 def test_parameters_are_read_off_the_layers(family):
     stack, G = layers(family), sample().G
     again = lab._layers(family, lab._parameters(family, lab._balanced(stack)), TINY.dimension)
     torch.testing.assert_close(deep_linear.learned_tasks(again, G), deep_linear.learned_tasks(stack, G))
-
-
-@pytest.mark.slow
-def test_one_trained_layer_is_one_gradient_step():
-    d, N = 5, 20
-    run, _ = lab._descended("transformer", 1, 0, lab._Schedule(steps=600))
-    learned, identity = -run.W_PV[0, -1, -1] * run.W_KQ[0, :d, :d], torch.eye(d, dtype=torch.float64)
-    torch.testing.assert_close(learned, identity / (1 + (d + 1) / N), atol=0.05, rtol=0)
 
 
 def test_fitted_gradient_descent_finds_two_unequal_rates():
@@ -244,13 +173,6 @@ def test_gauss_newton_solves_what_is_linear():
     assert all(after < before for before, after in pairwise(errors))
 
 
-def test_gauss_newton_ends_where_nothing_is_lower():
-    solved = lab._Sample(torch.zeros(3, 3, 3, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64))
-    start = torch.ones(2, 1, dtype=torch.float64)
-    rates, errors = lab._gauss_newton(fit("gradient descent", solved), start, 5, 1e-8)
-    assert torch.equal(rates, start) and errors == [0.0]
-
-
 def test_training_lowers_the_error_and_repeats(runs):
     for start, run in zip(TWO, runs, strict=True):
         first, second = run.record["samples"]
@@ -285,14 +207,3 @@ def test_stored_errors_of_layers_are_measured_again():
         for run in deep_linear.stored(family, n_layers):
             if run.at_rest:  # the others err so rarely that few prompts decide
                 assert lab._error(run.layers, test).item() == pytest.approx(run.record["test"][1], rel=0.3)
-
-
-@pytest.mark.weekly
-@pytest.mark.slow
-@pytest.mark.parametrize("n_layers", [2, 3])
-def test_most_starts_of_a_short_training_end_where_those_of_the_book_are_at_rest(n_layers):
-    short = lab._Schedule(steps=1000, batch=128, samples=(2**10, 2**12), iterations=(40, 6), test_prompts=20_000)
-    resting = [run.record["test"][1] for run in deep_linear.stored("transformer", n_layers) if run.at_rest]
-    errors = [lab._train_layers("transformer", n_layers, seed, short).record["test"][1] for seed in range(5)]
-    assert min(errors) > 0.75 * min(resting)
-    assert sorted(errors)[2] < 1.5 * max(resting), errors

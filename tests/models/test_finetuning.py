@@ -54,36 +54,6 @@ def equal(a, b):
     return all(torch.equal(x, y) for x, y in zip(tensors(a.update), tensors(b.update), strict=True))
 
 
-# --- fine-tuning -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_one_example_is_a_sum_of_outer_products(wide, family):
-    """dW = -lr sum_t e_t x_t^T and db = -lr sum_t e_t, with e_t = dL/d(W x_t + b): Dai et al. (2023), Eq. 7-8."""
-    checkpoint = wide[family]
-    model = copy.deepcopy(checkpoint.model)
-    seen = {}
-
-    def keep(module, args, output):
-        output.retain_grad()
-        seen[module] = args[0][0], output
-
-    layers = architectures.architecture(model).layers
-    for layer in layers:
-        for module in {layer.key.module, layer.value.module}:
-            module.register_forward_hook(keep)
-    model.get_input_embeddings().weight.requires_grad_()  # so that every output is part of a graph
-    loss_of(model, SEQUENCES[0]).backward()
-
-    for layer, ours in zip(layers, fine_tune(checkpoint, SEQUENCES[:1], LR).update, strict=True):
-        for projection, weight, bias in ((layer.key, ours[0], ours[1]), (layer.value, ours[2], ours[3])):
-            x, output = seen[projection.module]
-            errors = projection.part(output.grad[0], -1)
-            close(weight, -LR * torch.einsum("thi,td->hid", errors, x), checkpoint)
-            if bias is not None:
-                close(bias, -LR * errors.sum(0), checkpoint)
-
-
 def test_works_where_gradients_are_switched_off(llama):
     expected = fine_tune(llama, SEQUENCES, LR)
     for off in (torch.no_grad, torch.inference_mode):
@@ -94,15 +64,6 @@ def test_works_where_gradients_are_switched_off(llama):
             loss = loss_of(llama.model, SEQUENCES[0])
         assert loss == expected.loss_after
         assert not loss.requires_grad
-
-
-def test_a_checkpoint_that_is_being_trained_keeps_its_gradients_and_mode(llama):
-    model = copy.deepcopy(llama.model).train().requires_grad_()
-    loss_of(model, SEQUENCES[1]).backward()
-    gradients = [p.grad.clone() for p in model.parameters()]
-    with tiny_models.unchanged(model), fine_tune(replace(llama, model=model), SEQUENCES, LR).applied():
-        assert model.training
-    assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), gradients, strict=True))
 
 
 def test_half_precision_sums_the_update_in_float32(llama):
@@ -118,9 +79,6 @@ def test_half_precision_sums_the_update_in_float32(llama):
         assert torch.equal(checkpoint.model.model.layers[1].self_attn.v_proj.weight, (weight + step).bfloat16())
 
 
-# --- applying and controls -------------------------------------------------------------------------------------
-
-
 def test_an_update_is_applied_and_removed_to_the_bit(checkpoint):
     before = loss_of(checkpoint.model, SEQUENCES[0])
     finetuned = fine_tune(checkpoint, SEQUENCES, LR)
@@ -128,15 +86,6 @@ def test_an_update_is_applied_and_removed_to_the_bit(checkpoint):
         inside = loss_of(checkpoint.model, SEQUENCES[0])
     close(inside.item(), finetuned.loss_after, checkpoint)
     assert inside < before == loss_of(checkpoint.model, SEQUENCES[0])
-
-
-def test_updates_add_up_when_nested(llama):
-    first, second = fine_tune(llama, SEQUENCES[:2], LR), fine_tune(llama, SEQUENCES[2:], LR)
-    weight = llama.model.model.layers[0].self_attn.k_proj.weight.clone()
-    with first.applied(), second.applied():
-        both = llama.model.model.layers[0].self_attn.k_proj.weight
-        expected = weight + (first.update[0].key_weight + second.update[0].key_weight).flatten(0, 1)
-        torch.testing.assert_close(both.detach(), expected, rtol=1e-14, atol=1e-14)
 
 
 def test_scaled_updates(llama):
@@ -175,9 +124,6 @@ def test_a_random_direction_has_the_norm_of_every_matrix_and_nothing_else(wide):
     assert not equal(control, finetuned.randomised(2))
     assert (control.losses, control.gradient_norms) == ((), ())
     assert math.isnan(control.loss_after)
-
-
-# --- divergence ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("train", [fine_tune, layer_causal])
@@ -249,9 +195,6 @@ def test_a_rise_of_a_small_loss_is_no_divergence():
     assert finetuning._has_risen(math.nan, 1.0)
 
 
-# --- queries ---------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("train", [fine_tune, layer_causal])
 def test_recorded_queries_are_those_before_each_step(checkpoint, train):
     recorded = {}
@@ -275,9 +218,6 @@ def plain_queries(model, sequence):
     return torch.stack([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)])
 
 
-# --- layer-causal ----------------------------------------------------------------------------------------------
-
-
 def test_reading_off_few_layers_at_a_time_changes_nothing(llama, monkeypatch):
     together = layer_causal(llama, SEQUENCES, LR)
     monkeypatch.setattr(finetuning, "_READOUT_TOKENS", 1)
@@ -285,9 +225,6 @@ def test_reading_off_few_layers_at_a_time_changes_nothing(llama, monkeypatch):
     close(one_by_one.losses, together.losses, llama)
     for a, b in zip(tensors(one_by_one.update), tensors(together.update), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-6 * LR)
-
-
-# --- sequences -------------------------------------------------------------------------------------------------
 
 
 def test_training_ids_are_the_first_token_and_the_demonstration_without_separator(llama):
@@ -299,9 +236,6 @@ def test_training_ids_are_the_first_token_and_the_demonstration_without_separato
         assert rows == [[llama.first_token_id, *llama.tokenize(text)] for text in texts]
         assert not any(llama.document_separator_id in row for row in rows)
     assert finetuning.training_ids(llama, data.task, []) == []
-
-
-# --- runs side by side -----------------------------------------------------------------------------------------
 
 
 def drawn(lengths, seed):
@@ -358,22 +292,12 @@ def test_a_loss_of_answers_is_that_of_the_last_tokens(llama):
         torch.testing.assert_close(update, -1e-2 * gradient.view_as(update), rtol=1e-4, atol=1e-9)
 
 
-def test_a_loss_of_all_tokens_after_the_first_is_that_of_the_text(llama):
-    ids = SEVERAL[0]
-    asked = Run(ids, 1e-2, {tuple(s): len(s) - 1 for s in ids})
-    one, other = fine_tune_runs(llama, [asked, Run(ids, 1e-2)], after=(4,))
-    assert_same(one[4], other[4], llama)
-
-
 def test_epochs_begin_in_their_own_order_and_hold_every_sequence_once():
     ids = SEVERAL[0]
     repeated = repeat_epochs(ids, 3, seed=5)
     assert repeated[:4] == ids
     assert all(sorted(repeated[i : i + 4]) == sorted(ids) for i in (4, 8))
     assert repeated == repeat_epochs(ids, 3, seed=5) != repeat_epochs(ids, 3, seed=6)
-
-
-# --- every weight ----------------------------------------------------------------------------------------------
 
 
 def steps(checkpoint, sequences, lr, batch, answers=None):
@@ -395,14 +319,6 @@ def test_a_step_of_every_weight_is_that_of_the_models_own_loss(llama, batch, n):
         for ours, expected in zip(llama.model.parameters(), by_hand.parameters(), strict=True):
             assert not torch.equal(ours, expected.detach() + 0)
             torch.testing.assert_close(ours.detach(), expected.detach() - 0.1 * expected.grad, rtol=1e-4, atol=1e-6)
-
-
-def test_all_steps_are_taken_on_every_weight_and_the_loss_falls(llama):
-    before = loss_of(llama.model, SEQUENCES[0])
-    with steps(llama, 5 * SEQUENCES, 1e-2, 2) as taken:
-        assert list(taken) == list(range(1, 11))
-    with steps(llama, 5 * SEQUENCES, 1e-2, 2) as taken:
-        assert any(n == 10 and loss_of(llama.model, SEQUENCES[0]) < before for n in taken)
 
 
 def test_a_loss_that_is_not_finite_is_named(llama):

@@ -16,7 +16,6 @@ from torch import Generator
 
 from explainer.errors import CheckpointError
 from explainer.models import in_context_gpt as gpt
-from explainer.models import stored_weights as files
 from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
 from explainer.theory.regression import ridge
 
@@ -144,15 +143,6 @@ def edit(path, key, value):
     description = json.loads(path.read_text("utf-8"))
     description["setting"][key] = value
     path.write_text(json.dumps(description), "utf-8")
-
-
-def test_directory_can_be_given_and_its_absence_is_named(tmp_path, monkeypatch):
-    assert files.directory() == WEIGHTS
-    monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
-    assert files.directory() == tmp_path
-    monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path / "none"))
-    with pytest.raises(CheckpointError, match=r"EXPLAINER_WEIGHTS = .* is no directory"):
-        files.directory()
 
 
 @pytest.mark.parametrize("name", gpt.STORED)

@@ -61,10 +61,6 @@ def llama():
     return Tiny("llama")
 
 
-def test_prompts_have_different_lengths_and_the_context_is_longer_than_a_window(llama):
-    assert len(set(map(len, llama.ids))) >= 3 and len(llama.prefix) > 16
-
-
 def test_a_pass_with_context_is_that_of_the_whole_text(tiny):
     model = copy.deepcopy(tiny.model)  # transformers leaves hooks of its own behind
     for i, ids in enumerate(tiny.ids):
@@ -167,13 +163,6 @@ def test_queries_that_are_repeated_take_edits_of_their_own(tiny):
     assert len(last) == 2 * n
     tiny.close(held.logits[:n], tiny.icl.logits)
     tiny.close(held.logits[n:], tiny.zsl.logits)
-
-
-def test_edits_of_one_module_act_in_their_order(llama):
-    first = interventions.with_attention_outputs(llama.layers, llama.icl.attention)
-    then = interventions.with_attention_outputs(llama.layers, llama.zsl.attention)
-    states = llama.without.run([*first, *then])
-    llama.close(states.attention, llama.zsl.attention)
 
 
 def test_what_cannot_be_asked_is_refused(llama):

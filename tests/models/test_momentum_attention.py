@@ -136,14 +136,6 @@ def test_packed_rows_are_refused(switched):
         logits(switched, ids(), attention_mask=mask)
 
 
-def test_what_is_no_average_and_no_decay_is_refused(llama):
-    with pytest.raises(ValueError, match="average = 'median'; choose one of"):
-        models.with_momentum(llama, 0.5, "median")
-    for eta in (0.0, 1.1):
-        with pytest.raises(ValueError, match=f"eta = {eta} is outside"):
-            models.with_recency_bias(llama, eta)
-
-
 def test_a_static_cache_is_refused(switched):
     cache = StaticCache(config=switched.config, max_cache_len=T + 8)
     with pytest.raises(ValueError, match="as DynamicCache does"):
@@ -211,14 +203,6 @@ def test_a_learned_convolution_starts_as_plain_attention_and_contains_momentum(l
     close(by_kernel, models.with_momentum(learned, 0.5, "short_convolution")(rows, use_cache=False).logits)
 
 
-def test_a_learned_convolution_is_learned_channel_by_channel(llama):
-    rows = torch.randint(3, 50, (2, 12), generator=torch.Generator().manual_seed(1))
-    models.with_learned_convolution(llama)(rows, labels=rows, use_cache=False).loss.backward()
-    for layer in llama.model.layers:
-        gradient = layer.self_attn.value_kernel.grad
-        assert (gradient != 0).all()
-
-
 def test_a_learned_convolution_refuses_what_it_would_get_wrong(llama):
     rows = torch.randint(3, 50, (1, 12))
     learned = models.with_learned_convolution(llama)
@@ -279,8 +263,3 @@ def test_every_kind_of_attention_survives_save_and_load_and_saving_it_again(mode
     assert models.load(tmp_path / "two").dtype == torch.bfloat16
     with pytest.raises(ValueError, match="load with explainer"):
         AutoModelForCausalLM.from_pretrained(tmp_path / "two")
-
-
-def test_a_plain_model_is_not_loaded_as_one_with_momentum(directory):
-    with pytest.raises(CheckpointError, match="was saved without momentum"):
-        models.load(directory)

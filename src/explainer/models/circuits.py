@@ -19,7 +19,6 @@ from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
 from explainer.data.tasks import Example, Task
-from explainer.errors import CheckpointError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE
 from explainer.models.loading import Checkpoint
@@ -81,22 +80,14 @@ def strongest_heads(scores: Float[Tensor, "layers heads"], m: int) -> list[HeadI
 def random_heads_like(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:
     """As many random heads of the same layers, none of them among those given: the control for switching heads off.
 
-    Raises CheckpointError where a layer of `n_heads` heads has too few others.
+    Raises ValueError where a layer of `n_heads` heads has too few others.
     """
     generator, drawn = np.random.default_rng(seed), []
     for layer in dict.fromkeys(layer for layer, _ in heads):
         own = [head for of, head in heads if of == layer]
         rest = [head for head in range(n_heads) if head not in own]
-        if len(rest) < len(own):
-            raise CheckpointError(
-                f"layer {layer} has {n_heads} heads, {len(own)} of them given, so there are not as many others; "
-                "give fewer of them."
-            )
         drawn += [(layer, int(head)) for head in generator.choice(rest, len(own), replace=False)]
     return drawn
-
-
-# Switching heads off.
 
 
 @contextmanager
@@ -154,9 +145,6 @@ def encode_with_knockout(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterab
         **{CACHE: cache},
     )
     return Prefix.of(ids, cache)
-
-
-# Few-shot prompts.
 
 
 @dataclass(frozen=True)

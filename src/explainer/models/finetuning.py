@@ -34,8 +34,6 @@ _OUTGROWN = 10.0  # training has diverged when the norm of an update is more tha
 _DIVERGED = 1.5  # or when the loss of a sequence is more than so many times what it was before any training
 _READOUT_TOKENS = 256  # enough for fast matrix products, few enough to keep a vocabulary of logits small
 
-_OnQueries = Callable[[int, Tensor], None]
-
 
 class KeysValues(NamedTuple):
     """What belongs to the keys and values of one layer: weights (key heads, head size, d) and biases, or None."""
@@ -154,9 +152,6 @@ def _holding_copies(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
         yield
 
 
-# What is trained on.
-
-
 @dataclass(frozen=True)
 class Run:
     """A fine-tuning: one step for each sequence of token ids, in this order, and the learning rate.
@@ -168,18 +163,17 @@ class Run:
     lr: float
     answers: Mapping[tuple[int, ...], int] | None = field(default=None, repr=False)
 
+    def asked(self) -> "list[_Asked]":
+        """The sequence of every step, with what of it is asked for."""
+        every = map(tuple, self.sequences)
+        return [_Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids]) for ids in every]
+
 
 class _Asked(NamedTuple):
     """Token ids, and the first place of which the token is asked for."""
 
     ids: tuple[int, ...]
     first: int
-
-
-def _asked(run: Run) -> list[_Asked]:
-    """The sequence of every step."""
-    every = map(tuple, run.sequences)
-    return [_Asked(ids, 1 if run.answers is None else len(ids) - run.answers[ids]) for ids in every]
 
 
 def training_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[list[int]]:
@@ -209,9 +203,6 @@ def repeat_epochs(sequences: Sequence[Sequence[int]], n: int, seed: int) -> list
     return [*sequences, *(sequences[i] for order in orders for i in order)]
 
 
-# Gradient descent.
-
-
 @torch.inference_mode(False)  # which switches gradients on, too, whatever the caller has switched off
 def fine_tune(
     checkpoint: Checkpoint,
@@ -219,7 +210,7 @@ def fine_tune(
     lr: float,
     *,
     layer_causal: bool = False,
-    on_queries: _OnQueries | None = None,
+    on_queries: Callable[[int, Tensor], None] | None = None,
     progress: bool = False,
 ) -> FineTuned:
     """W_(t+1) = W_t - lr dL_t/dW_t for the keys' and values' W, one step for each sequence in the given order.
@@ -263,7 +254,7 @@ def fine_tune_every_weight(checkpoint: Checkpoint, run: Run, batch: int, *, prog
 
     Raises DivergenceError before a step whose loss is not finite.
     """
-    model, asked = checkpoint.model, _asked(run)
+    model, asked = checkpoint.model, run.asked()
     parameters = list(model.parameters())
     with _holding_copies(parameters):
         model.requires_grad_(True)
@@ -333,10 +324,10 @@ class _Descent:
         checkpoint: Checkpoint,
         runs: Sequence[Run],
         objective: "_Objective",
-        on_queries: _OnQueries | None = None,
+        on_queries: Callable[[int, Tensor], None] | None = None,
     ):
         self._checkpoint, self._runs, self._objective, self._on_queries = checkpoint, runs, objective, on_queries
-        self._asked = [_asked(run) for run in runs]
+        self._asked = [run.asked() for run in runs]
         self._architecture = architectures.architecture(checkpoint.model)
         self._keys = [_Trained(layer.key, len(runs)) for layer in self._architecture.layers]
         self._values = [_Trained(layer.value, len(runs)) for layer in self._architecture.layers]
@@ -361,9 +352,14 @@ class _Descent:
 
     def _step(self, t: int) -> None:
         """One step of every run that has not diverged."""
-        asked = [of_run[t] for of_run in self._asked]
-        with _queries(self._architecture.layers, self._on_queries, t):
+        asked, queries = [of_run[t] for of_run in self._asked], []
+        heard = self._architecture.layers if self._on_queries else ()
+        with hooks.outputs((layer.query_module, lambda _x, output: queries.append(output)) for layer in heard):
             losses, root = self._with_updates(asked)
+        if self._on_queries:
+            with torch.no_grad():
+                found = [layer.queries(output) for layer, output in zip(heard, queries, strict=True)]
+                self._on_queries(t, torch.cat(found))
         errors = torch.autograd.grad(root, [one.probe for one in self._trained])
         squares = [one.squared_norms(e) for one, e in zip(self._trained, errors, strict=True)]
         self._note(asked, losses.tolist(), torch.stack(squares).sum(0).sqrt().tolist())
@@ -415,19 +411,6 @@ class _Descent:
 def _has_risen(loss: float, untrained_loss: float) -> bool:
     """Whether a loss is more than 1.5 times what it was before any training; not a number is."""
     return not loss <= _DIVERGED * max(untrained_loss, 1.0)
-
-
-@contextmanager
-def _queries(layers: Sequence[Layer], on_queries: _OnQueries | None, t: int) -> Iterator[None]:
-    """Hand the queries of the forward pass inside the `with` block to `on_queries`, if there is one."""
-    if on_queries is None:
-        yield
-        return
-    outputs = []
-    with hooks.outputs((layer.query_module, lambda _x, output: outputs.append(output)) for layer in layers):
-        yield
-    with torch.no_grad():
-        on_queries(t, torch.cat([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)]))
 
 
 # Objectives: the loss of every sequence, shape (runs,), and a scalar that has the gradient of their sum.

@@ -200,9 +200,6 @@ def _padded(
         yield _Place(rows, lengths[rows] - 1), torch.tensor(padded, device=checkpoint.device)
 
 
-# Edits at the last token.
-
-
 def with_attention_outputs(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[_Edit]:
     """Attention at the last token returns these values in every layer, whatever it reads."""
     return [_at_last(layer.output, lambda rows, _, v=v: v[rows]) for layer, v in _by_layer(layers, values)]
@@ -248,9 +245,6 @@ def _at_last(module: nn.Module, change: Callable[[Tensor, Tensor], Tensor]) -> _
     return _Edit(module, lambda place, _, output: place.put(output, change(place.rows, place.of(output))))
 
 
-# The context as a change of weights.
-
-
 def context_weight_patches(after: Pass, without: Pass) -> list[Patch]:
     """For each block, the changes of its MLP's matrices that stand for the context; row i are those of query i.
 
@@ -259,15 +253,20 @@ def context_weight_patches(after: Pass, without: Pass) -> list[Patch]:
     `theory.weight_patches`.
     """
     architectures.require(without.checkpoint.model, architectures.PATCHES)
-    sites = [_sites(layer) for layer in without.layers]
-    _, *recorded = after.record([site for of_layer in sites for site in of_layer])
-    context = iter(recorded)
-    makers = [
-        _Maker(layer.mlp, of_layer, [next(context) for _ in of_layer])
-        for layer, of_layer in zip(without.layers, sites, strict=True)
+    # In a parallel block the attention output differs as the stream does.
+    streams = [
+        _Site(layer.output, 1) if layer.mlp.stream is None else _Site(layer.mlp.stream, 0) for layer in without.layers
     ]
-    without.record((), [edit for maker in makers for edit in maker.edits()])
-    return [maker.patch() for maker in makers]
+    inputs = [[_Site(module, 1) for module in layer.mlp.inputs] for layer in without.layers]
+    sites = [site for stream, its in zip(streams, inputs, strict=True) for site in (stream, *its)]
+    _, *recorded = after.record(sites)
+    context, made, edits = iter(recorded), [], []
+    for layer, stream in zip(without.layers, streams, strict=True):
+        r, *z = [next(context) for _ in (stream, *layer.mlp.inputs)]
+        made.append([[] for _ in (*layer.mlp.inputs, layer.mlp.output)])
+        edits += _patching(layer.mlp, stream, r, z, made[-1])
+    without.record((), edits)
+    return [Patch(tuple(map(_ordered, of_inputs)), _ordered(of_output)) for *of_inputs, of_output in made]
 
 
 def with_weight_patches(
@@ -288,42 +287,27 @@ def with_weight_patches(
     return edits
 
 
-def _sites(layer: Layer) -> list[_Site]:
-    """Where r and the z_i of the MLP are; in a parallel block the attention output, which differs as r does."""
-    stream = _Site(layer.output, 1) if layer.mlp.stream is None else _Site(layer.mlp.stream, 0)
-    return [stream, *(_Site(module, 1) for module in layer.mlp.inputs)]
+def _patching(mlp: MLP, stream: _Site, r: Tensor, z: Sequence[Tensor], made: Sequence[list]) -> list[_Edit]:
+    """Make the changes of one MLP in the pass without context, and let every token of that pass read them.
 
+    Those of the input matrices bring about their outputs z with context, that of the output matrix adds what the
+    residual stream r has of it.
+    """
+    without = {}
 
-class _Maker:
-    """Makes the changes of one MLP in the pass without context, and lets every token of that pass read them."""
-
-    def __init__(self, mlp: MLP, sites: Sequence[_Site], context: Sequence[Tensor]):
-        self._mlp, self._stream, (self._r, *self._z) = mlp, sites[0], context
-        self._made: list[list[tuple[Tensor, LowRank]]] = [[] for _ in (*mlp.inputs, mlp.output)]
-
-    def edits(self) -> list[_Edit]:
-        """Those of the input matrices bring about their outputs with context, that of the output matrix adds r."""
-        inputs = zip(self._mlp.inputs, self._z, self._made, strict=False)  # the last of those made is of the output
-        return [
-            _Edit(self._stream.module, self._keep),
-            *(_Edit(module, partial(self._input, z, made)) for module, z, made in inputs),
-            _Edit(self._mlp.output, self._output),
-        ]
-
-    def patch(self) -> Patch:
-        """The changes in the order of the queries."""
-        *inputs, output = map(_ordered, self._made)
-        return Patch(tuple(inputs), output)
-
-    def _keep(self, place: _Place, *read_and_returned: Tensor) -> Tensor:
-        self._r_without = place.of(read_and_returned[self._stream.side])
+    def keep(place: _Place, *read_and_returned: Tensor) -> Tensor:
+        without["r"] = place.of(read_and_returned[stream.side])
         return read_and_returned[1]
 
-    def _input(self, z: Tensor, made: list, place: _Place, x: Tensor, output: Tensor) -> Tensor:
-        return _changed(made, place, x, output, z[place.rows] - place.of(output))
+    def bring_about(with_context: Tensor, made: list, place: _Place, x: Tensor, output: Tensor) -> Tensor:
+        return _changed(made, place, x, output, with_context[place.rows] - place.of(output))
 
-    def _output(self, place: _Place, x: Tensor, output: Tensor) -> Tensor:
-        return _changed(self._made[-1], place, x, output, self._r[place.rows] - self._r_without)
+    def add(place: _Place, x: Tensor, output: Tensor) -> Tensor:
+        return _changed(made[-1], place, x, output, r[place.rows] - without["r"])
+
+    inputs = zip(mlp.inputs, z, made[:-1], strict=True)
+    changes = [_Edit(module, partial(bring_about, its, own)) for module, its, own in inputs]
+    return [_Edit(stream.module, keep), *changes, _Edit(mlp.output, add)]
 
 
 def _changed(made: list, place: _Place, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
@@ -337,9 +321,6 @@ def _ordered(made: Sequence[tuple[Tensor, LowRank]]) -> LowRank:
     rows, updates = zip(*made, strict=True)
     order = torch.cat(rows).argsort()
     return LowRank(*(torch.cat(side)[order] for side in zip(*updates, strict=True)))
-
-
-# Running a pass.
 
 
 @torch.no_grad()

@@ -1,10 +1,8 @@
-"""Momentum attention in models of `transformers`: switch it on, decode with it, save it, load it.
+"""Momentum attention in models of `transformers`: switch it on, train with it, decode with it.
 
 The averages of `theory.momentum` and the recency bias are attention implementations beside `sdpa`: they call the same
-kernel and read `momentum_eta` and `momentum_average` from the model's configuration.
-
-A saved model can be read by `load` alone: its configuration asks for an attention implementation that does not exist
-and whose name says what to do.
+kernel and read `momentum_eta` and `momentum_average` from the model's configuration. A saved model can be read by
+`load` alone: its configuration asks for an attention implementation whose name says what to do.
 """
 
 import math
@@ -83,20 +81,13 @@ def with_learned_convolution(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def load(directory: str | os.PathLike, **options) -> PreTrainedModel:
-    """Load a model that was saved with momentum or a recency bias; `options` are those of `from_pretrained`.
-
-    Raises: CheckpointError if the directory holds no such model.
-    """
+    """Load a model that was saved with momentum or a recency bias; `options` are those of `from_pretrained`."""
     config = AutoConfig.from_pretrained(directory)
-    eta, average = getattr(config, "momentum_eta", None), getattr(config, "momentum_average", None)
-    if eta is None or average is None:
-        raise CheckpointError(
-            f"{directory}: its config.json has no momentum_eta and momentum_average; it was saved without momentum. "
-            "Load it with AutoModelForCausalLM.from_pretrained and call with_momentum."
-        )
     options = {"use_safetensors": True} | options | {"attn_implementation": "sdpa"}
-    model = AutoModelForCausalLM.from_pretrained(directory, **options)
-    return with_recency_bias(model, eta) if average == RECENCY_BIAS else with_momentum(model, eta, average)
+    model, eta = AutoModelForCausalLM.from_pretrained(directory, **options), config.momentum_eta
+    if config.momentum_average == RECENCY_BIAS:
+        return with_recency_bias(model, eta)
+    return with_momentum(model, eta, config.momentum_average)
 
 
 def _switched(model: PreTrainedModel, eta: float, average: str) -> PreTrainedModel:
@@ -142,8 +133,6 @@ def _padding_mask(*, q_length: int, kv_length: int, q_offset: int, mask_function
 def _attend_with_momentum(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options
 ) -> tuple[Tensor, None]:
-    if options.get("cache") is not None:
-        raise ValueError("momentum needs the values of the whole row; do not use a paged cache (continuous batching).")
     attention, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     eta, T_q = module.config.momentum_eta, query.shape[2]
     if eta == 0:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from explainer.data import tasks
-from explainer.errors import CheckpointError, TaskError
+from explainer.errors import CheckpointError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import Architecture, Layer
 from explainer.models.loading import Checkpoint
@@ -34,7 +34,7 @@ class QueryRecord:
 
     - `outputs`: the attention block's output after its output projection, before the residual is added;
     - `own_scores`, `context_scores`: scores q . k before the softmax, scaled and rotated as the model does it, to the
-      query's own tokens and to those of the prefix; -inf for tokens outside the window of a layer with local attention;
+      query's own tokens and to those of the prefix;
     - `queries`: scaled attention queries, before any rotation by the position, with the heads concatenated;
     - `log_probs`: log p(candidate | prefix, prompt), shape (c,), None without candidates.
 
@@ -52,13 +52,6 @@ class QueryRecord:
         """Attention weights, the softmax of the scores: to the tokens of the prefix, and then to the query's own."""
         return torch.cat([self.context_scores, self.own_scores], -1).softmax(-1)
 
-    @property
-    def chosen(self) -> int:
-        """The number of the most probable candidate; TaskError without candidates."""
-        if self.log_probs is None:
-            raise TaskError("no candidate is the most probable, because none was given.")
-        return int(self.log_probs.argmax())
-
 
 @dataclass(frozen=True, eq=False)
 class LinearMaps:
@@ -66,10 +59,9 @@ class LinearMaps:
 
         W_ZSL = sum_i v_i k_i^T over the query's own tokens (`own`), dW_ICL = the same over the prefix (`context`).
 
-    The first token of the prefix counts to `own`, and tokens outside the window of a layer with local attention to
-    neither. Where positions rotate queries and keys, the maps are those of the query before its rotation, k_i = R_p^T
-    R_i k'_i with p the position of the query and k'_i a key before its rotation. Tensors are on the CPU, in float32 or
-    wider.
+    The first token of the prefix counts to `own`. Where positions rotate queries and keys, the maps are those of the
+    query before its rotation, k_i = R_p^T R_i k'_i with p the position of the query and k'_i a key before its rotation.
+    Tensors are on the CPU, in float32 or wider.
     Source: Dai et al. (2023), eq. 11 and 12.
     """
 
@@ -117,7 +109,8 @@ def iter_records(
     the next record is asked for, with the weights it has then. Between two records it carries no hooks and may be used.
 
     Raises TaskError (an empty prompt, a token across a seam, two equal candidates) and CheckpointError (too many
-    tokens; a family without an entry in `models.architectures`; attention that is no softmax of these scores).
+    tokens; a family without an entry in `models.architectures`; a local window that is too narrow; attention that is no
+    softmax of these scores).
     """
     prompt_ids = scoring.prompt_token_ids(checkpoint, prefix, prompts)
     rows = scoring.candidate_rows(checkpoint, prompts, candidates, suffix)
@@ -148,7 +141,7 @@ def linear_maps(
 def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
     """Read every head for the query at the last of the token ids, in one forward pass: `result[layer][head]`.
 
-    Raises as `iter_records`, and CheckpointError where a head does not see all tokens (a local window).
+    Raises as `iter_records`.
     """
     ((_, _, passed, j),) = _passes(checkpoint, Prefix((), (), ()), [(list(ids), [])])
     return passed.heads(j)
@@ -167,16 +160,14 @@ def read_demonstrations(checkpoint: Checkpoint, data: tasks.TaskData, seed: int,
     return PromptHeads(heads, ids, n)
 
 
-# The reader.
-
-
 @dataclass(frozen=True, eq=False)
 class _Pass:
     """What attention computes at the recorded tokens of m sequences that one forward pass has packed in a row.
 
     Outputs (m, layers, hidden), unrotated queries (m, layers, heads * d) and scores (m, layers, heads, N) are on the
-    CPU; `rotated`, keys (key heads, N, d), values and masks of unseen keys (m, 1, N) are those of every layer. The
-    first `n_context` of the N keys are those of the prefix; `spans` are where the sequences stand behind it.
+    CPU; `rotated` queries, keys (key heads, N, d) and values are those of every layer. The first `n_context` of the N
+    keys are those of the prefix; `spans` are where the sequences stand behind it, and `unseen` (m, 1, N) is true for
+    the keys in other sequences.
     """
 
     architecture: Architecture
@@ -188,7 +179,7 @@ class _Pass:
     rotated: list[Tensor]
     keys: list[Tensor]
     values: list[Tensor]
-    unseen: list[Tensor]
+    unseen: Tensor
     rotation: tuple[Tensor, Tensor] | None
 
     def record(self, j: int) -> tuple[Tensor, ...]:
@@ -204,12 +195,12 @@ class _Pass:
         if self.rotation is not None:
             cos, sin = self.rotation
             back = cos[:, [j]], -sin[:, [j]]
-        of_context = torch.arange(self.keys[0].shape[1], device=self.keys[0].device) < self.n_context
+        of_context = torch.arange(self.unseen.shape[-1], device=self.unseen.device) < self.n_context
         of_context[0] = False
         own, context, dtype = [], [], self.outputs.dtype
-        for K, V, mask in zip(self.keys, self.values, self.unseen, strict=True):
+        for K, V in zip(self.keys, self.values, strict=True):
             for kept, part in ((own, ~of_context), (context, of_context)):
-                tokens = part & ~mask[j, 0]
+                tokens = part & ~self.unseen[j, 0]
                 W = V[:, tokens].to(dtype).mT @ K[:, tokens].to(dtype)
                 kept.append(self.architecture.rotated(W[None], back)[0].cpu())
         return LinearMaps(torch.stack(own), torch.stack(context))
@@ -217,14 +208,7 @@ class _Pass:
     def heads(self, j: int) -> list[list[Head]]:
         """The heads of every layer, for a sequence that is alone in its row."""
         layers = []
-        for number, (queries, *others, mask) in enumerate(
-            zip(self.rotated, self.keys, self.values, self.unseen, strict=True)
-        ):
-            if mask[j].any():
-                raise CheckpointError(
-                    f"the heads of layer {number} have a local window and do not see all {mask.shape[-1]} tokens; use "
-                    "a shorter prompt or another model."
-                )
+        for queries, *others in zip(self.rotated, self.keys, self.values, strict=True):
             q, K, V = (x.clone().to("cpu", torch.float64) for x in (queries[j], *others))
             q, sharing = q * math.sqrt(q.shape[-1]), len(q) // len(K)
             layers.append([Head(q[i], K[i // sharing], V[i // sharing]) for i in range(len(q))])
@@ -279,6 +263,12 @@ class _Recorder:
     def _begin(self, _module: nn.Module, _args: tuple, inputs: dict[str, Any]) -> None:
         """Find the sequences of the pass: each starts where the prefix ends."""
         places = inputs["position_ids"][0]
+        longest, windows = int(places.max()) + 1, [layer.window for layer in self._layers if layer.window]
+        if longest > min(windows, default=longest):
+            raise CheckpointError(
+                f"{self._name}: heads with a local window of {min(windows)} tokens do not see all {longest}; use a "
+                "shorter prompt or another model."
+            )
         starts = (places == self._start).nonzero()[:, 0].tolist()
         self._spans = list(zip(starts, [*starts[1:], len(places)], strict=True))
         self._last = torch.tensor([end - 1 for _, end in self._spans], device=places.device)
@@ -295,41 +285,28 @@ class _Recorder:
         self._outputs.append(output[0, self._last].to(self._dtype))
 
     def _finish(self, _module: nn.Module, _args: tuple, inputs: dict[str, Any], _output: Any) -> None:
-        if not len(self._queries) == len(self._outputs) == len(self._layers):
-            raise CheckpointError(
-                f"{self._name}: the query projection was called in {len(self._queries)} and the output projection in "
-                f"{len(self._outputs)} of {len(self._layers)} layers, so attention cannot be recorded; use the model's "
-                "own modules from transformers."
-            )
         cache = inputs[architectures.CACHE].layers
         keys, values = [layer.keys[0] for layer in cache], [layer.values[0] for layer in cache]
         n_keys, d = keys[0].shape[1:]
-        by_window = {window: self._unseen(n_keys, window) for window in {layer.window for layer in self._layers}}
-        unseen = [by_window[layer.window] for layer in self._layers]
-        rotated, scores = [], []
-        for q, K, mask in zip(self._queries, keys, unseen, strict=True):
-            heads = q.unflatten(-1, (-1, d)).transpose(0, 1)[None]
-            heads = self._architecture.rotated(heads, self._rotation)[0].transpose(0, 1)
-            of_keys = heads.unflatten(1, (len(K), -1))  # one product for each group of heads with its keys
-            S = torch.einsum("mkgd,knd->mkgn", of_keys, K.to(self._dtype)).flatten(1, 2)
-            rotated.append(heads)
-            scores.append(S.masked_fill_(mask, -torch.inf))
-        self._check(scores, values)
-        on_cpu = (torch.stack(layers, 1).cpu() for layers in (self._outputs, self._queries, scores))
-        spans, n_context = self._spans, n_keys - self._spans[-1][1]
-        passed = _Pass(self._architecture, spans, n_context, *on_cpu, rotated, keys, values, unseen, self._rotation)
-        self.recorded.extend((passed, j) for j in range(len(spans)))
-
-    def _unseen(self, n_keys: int, window: int | None) -> Tensor:
-        """Mask, shape (m, 1, N), of the keys in other sequences or outside the window of the recorded token."""
         n_context = n_keys - self._spans[-1][1]
         unseen = torch.zeros(len(self._spans), 1, n_keys, dtype=torch.bool)
         for row, (start, end) in zip(unseen, self._spans, strict=True):
             row[:, n_context : n_context + start] = True
             row[:, n_context + end :] = True
-            if window is not None:  # counted in places of the row, so scoring does not pack such models
-                row[:, : max(n_context + end - window, 0)] = True
-        return unseen.to(self._last.device)
+        unseen, rotated, scores = unseen.to(self._last.device), [], []
+        for q, K in zip(self._queries, keys, strict=True):
+            heads = q.unflatten(-1, (-1, d)).transpose(0, 1)[None]
+            heads = self._architecture.rotated(heads, self._rotation)[0].transpose(0, 1)
+            of_keys = heads.unflatten(1, (len(K), -1))  # one product for each group of heads with its keys
+            S = torch.einsum("mkgd,knd->mkgn", of_keys, K.to(self._dtype)).flatten(1, 2)
+            rotated.append(heads)
+            scores.append(S.masked_fill_(unseen, -torch.inf))
+        self._check(scores, values)
+        on_cpu = (torch.stack(layers, 1).cpu() for layers in (self._outputs, self._queries, scores))
+        passed = _Pass(
+            self._architecture, self._spans, n_context, *on_cpu, rotated, keys, values, unseen, self._rotation
+        )
+        self.recorded.extend((passed, j) for j in range(len(self._spans)))
 
     def _check(self, scores: Sequence[Float[Tensor, "m heads N"]], values: Sequence[Tensor]) -> None:
         """Refuse scores whose softmax does not give the attention that the layers went on with."""
