@@ -1,18 +1,13 @@
 import errno
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
-from dataclasses import fields
 from unittest.mock import Mock
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 import tiny_models
-import torch
 import toy_study
 from conftest import ROOT
 
@@ -20,14 +15,12 @@ from explainer import commands
 from explainer.compare import look
 from explainer.data import assets, tasks
 from explainer.errors import DownloadError
-from explainer.models.architectures import FAMILIES
 from explainer.results import published
 from explainer.theory.statistics import Interval
 from explainer_lab import cli, training
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
 from explainer_lab.language_models import LanguageModels
-from explainer_lab.reversal import Reversal
 
 
 def test_fetch_passes_its_options_on_and_lists_what_is_there(monkeypatch, capsys, tmp_path):
@@ -54,33 +47,6 @@ def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, 
     assert capsys.readouterr() == ("", line)
 
 
-@pytest.mark.parametrize("arguments", [[], ["fetsh"], ["fetch", "--nope"]])
-def test_wrong_usage(arguments, capsys):
-    with pytest.raises(SystemExit) as stopped:
-        cli.main(arguments)
-    assert stopped.value.code == 2
-    assert "usage: explainer" in capsys.readouterr().err
-
-
-def test_output_in_another_encoding_is_whole():
-    code = "import sys; from explainer import commands as cli; cli._web_model = lambda _: print('π ± é') or 0"
-    environment = os.environ | {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
-    command = [sys.executable, "-c", f"{code}; sys.exit(cli.main(['web-model']))"]
-    done = subprocess.run(command, env=environment, capture_output=True, check=True)
-    assert (done.stdout.strip(), done.stderr) == ("? ± é".encode("cp1252"), b"")
-
-
-@pytest.mark.parametrize(("module", "word"), [("explainer.commands", "fetch"), ("explainer_lab.cli", "minimal-pairs")])
-def test_help_loads_nothing_heavy(module, word):
-    script = (
-        f"import sys, {module} as c\ntry: c.main(['--help'])\n"
-        "except SystemExit: print({'requests', 'torch', 'tqdm'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("set()\n")
-    assert word in done.stdout
-
-
 # --- study -----------------------------------------------------------------------------------------------------
 
 
@@ -102,21 +68,6 @@ def asked(monkeypatch, tmp_path):
     calls = recorded(monkeypatch, Comparison)
     command = ["comparison", "--results", str(tmp_path / "results"), "--tasks", "capitals"]
     return lambda *options: (cli.main([*command, *options]), *calls[-1:])
-
-
-def test_engine_is_local_unless_ray_is_asked_for(asked):
-    code, (settings, how) = asked("--controls", "ascent", "none", "--seeds", "1", "2")
-    assert code == 0
-    assert [(setting.seed, setting.control) for setting in settings] == [
-        (1, "ascent"),
-        (1, "none"),
-        (2, "ascent"),
-        (2, "none"),
-    ]
-    assert how["engine"] is None
-    assert how["published"] is None
-    given = {"data": {}, "data_dir": None, "dtype": torch.float32, "device": None}
-    assert how["experiment"].made_of == given
 
 
 def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
@@ -219,17 +170,6 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     assert capsys.readouterr().out.count("\nstored ") == 2
     assert cli.main([*command, "--list"]) == 0  # by default the results are in the cache
     assert capsys.readouterr().out.count("\nwaiting ") == 2
-
-
-def test_every_field_of_a_training_is_an_option_with_several_values(monkeypatch, tmp_path):
-    calls = recorded(monkeypatch, LanguageModels)
-    asked = {field.name: [field.default] for field in fields(training.TrainingSetting)}
-    asked |= {"corpus": ["manuals"], "layers": [1, 2], "lr": [0.1, 0.2], "seed": [0, 1]}
-    words = [["--seeds" if name == "seed" else f"--{name}", *map(str, values)] for name, values in asked.items()]
-    options = [word for of in words for word in of]
-    assert cli.main(["language-models", "--results", str(tmp_path), *options]) == 0
-    ((settings, _),) = calls
-    assert settings == LanguageModels.grid(**asked) and len(settings) == 8
 
 
 def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
@@ -344,27 +284,3 @@ def test_a_file_of_tasks_alone_asks_for_all_of_them_and_reads_what_is_beside_it(
     assert cli.main(["comparison", "--task-file", str(path), "--results", str(tmp_path / "results")]) == 0
     ((settings, how),) = calls
     assert [one.task for one in settings] == ["tone", "voice"] == list(how["experiment"].made_of["data"])
-
-
-def test_a_model_of_ones_own_does_not_replace_the_published_grids(monkeypatch, capsys, tiny_model):
-    monkeypatch.setenv("EXPLAINER_MODEL", tiny_model)
-    assert cli.main(["agreement", "--only", "agreement", "--publish", "--list"]) == 1
-    assert "checkpoint of your own would be published under the names of the book's grids" in capsys.readouterr().err
-
-
-def test_an_option_that_a_study_does_not_have_is_named_and_left_out(monkeypatch, tmp_path, tiny_model, capsys):
-    calls = recorded(monkeypatch, Reversal)
-    told = ["--model", tiny_model, "--k", "3", "--tasks", "capitals", "--lr", "0.25", "--seeds", "4"]
-    assert cli.main(["reversal", *told, "--only", "reversal", "--results", str(tmp_path)]) == 0
-    (((one,), _),) = calls
-    assert (one.checkpoint, one.lr, one.seed) == (tiny_model, 0.25, 4)
-    said = capsys.readouterr().err
-    assert all(f"`explainer-lab reversal` has no --{name}; it is left out" in said for name in ("k", "tasks"))
-
-
-def test_models_lists_every_family_with_what_is_refused(capsys):
-    assert commands.main(["models"]) == 0
-    shown = capsys.readouterr().out
-    for name, family in FAMILIES.items():
-        (line,) = [line for line in shown.splitlines() if line.split()[:1] == [name]]
-        assert all(f"{what}: {why}" in line for what, why in family.refused.items())

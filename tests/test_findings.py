@@ -4,9 +4,7 @@ import html
 import json
 import math
 
-import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,24 +14,12 @@ from explainer.findings import Finding, finding
 numbers = st.floats(-1e6, 1e6)
 
 
-@given(numbers, numbers)
-def test_a_finding_holds_where_its_comparison_does(a, b):
-    assert Finding("s", a, "<", b).holds == (a < b)
-    assert Finding("s", a, "<=", b).holds == (a <= b)
-    assert Finding("s", a, ">", b).holds == (a > b)
-    assert Finding("s", a, ">=", b).holds == (a >= b)
-
-
 @given(numbers, st.sampled_from(["<", "<=", ">", ">="]), numbers)
-def test_the_margin_is_the_distance_and_its_sign_says_whether_it_holds(value, relation, bound):
+def test_a_finding_holds_where_its_comparison_does_and_its_margin_is_the_distance(value, relation, bound):
     one = Finding("s", value, relation, bound)
+    assert one.holds == {"<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound}[relation]
     assert abs(one.margin) == abs(value - bound)
     assert (one.margin > 0) <= one.holds <= (one.margin >= 0)
-
-
-@pytest.mark.parametrize("value", [np.float32(0.5), torch.tensor(0.5), np.array(0.5), 0.5])
-def test_numbers_of_every_kind_are_taken(value):
-    assert Finding("s", value, "<", 1) == Finding("s", 0.5, "<", 1.0)
 
 
 @pytest.mark.parametrize(("value", "relation", "bound"), [(math.nan, "<", 1), (1, ">", math.inf), (1, "!=", 2)])
@@ -63,11 +49,6 @@ def test_what_does_not_hold_is_marked_and_says_what_was_published(record, capsys
     assert capsys.readouterr().out == f"✗ Did not hold on this machine. {text}\n"
     finding("Something new", 0.75, "<", 0.5)
     assert "published book: no number is stored." in capsys.readouterr().out
-
-
-def test_without_a_record_nothing_is_said_to_be_published(record):
-    (record / findings.RECORD).unlink()
-    assert findings._published() == {}
 
 
 def test_a_page_shows_text_and_no_markup_of_the_statement():

@@ -57,11 +57,6 @@ def of_the_package(names: set[str]) -> set[str]:
     return {module for name in below if (module := name if name in SOURCES else name.rpartition(".")[0]) in SOURCES}
 
 
-def test_imports_are_found():
-    source = "import explainer.data.tasks\ndef f():\n    from explainer.theory.metrics import sim_aou\n"
-    assert of_the_package(imported(source)) == {"data.tasks", "theory.metrics"}
-
-
 def test_a_module_imports_only_from_its_room_or_from_below():
     above = {
         (name, other)

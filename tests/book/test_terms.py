@@ -60,12 +60,12 @@ def test_keyboard(visit, definitions):  # noqa: F811
 
 def test_touch_on_a_phone(visit, definitions):  # noqa: F811
     page = visit(PAGE, width=PHONE, has_touch=True).page
-    for term in page.locator("main a.xp-term:visible").all()[:6]:
-        term.tap()  # the first touch shows the definition, the second follows the link
-        place = shown(page, term, definitions).bounding_box()
-        assert page.url.endswith(PAGE)
-        assert place["x"] >= 0 and place["x"] + place["width"] <= PHONE and place["y"] >= 0
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
+    term = page.locator("main a.xp-term:visible").first
+    term.tap()  # the first touch shows the definition, the second follows the link
+    place = shown(page, term, definitions).bounding_box()
+    assert page.url.endswith(PAGE)
+    assert place["x"] >= 0 and place["x"] + place["width"] <= PHONE and place["y"] >= 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
     term.tap()
     page.wait_for_url("**/glossary.html#term-*")
 

@@ -68,6 +68,5 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
         assert re.search(r"^llama_0: .* That it learns in context is not settled", answer, re.MULTILINE)
     assert "\nllama_400: on side, not tasks of the paper; demonstrations add " in typed(scorecard).out
     assert (tmp_path / "verdict.html").stat().st_size > 10**6
-    names = {}
-    exec(DRAWN, names)
-    assert "llama_400" in names["own"]
+    exec(DRAWN, names := {})
+    assert all("llama_400" in rows for rows in names["five_rows"]("mine").values())
