@@ -3,8 +3,11 @@
 One prefix of the largest k serves every smaller k of a seed, and all k are asked the same queries.
 """
 
+from collections.abc import Iterator, Sequence
+
 from explainer.compare.few_shots import SWEEPS
 from explainer.data import tasks
+from explainer.data.tasks import TaskData
 from explainer.models import scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Record
@@ -13,12 +16,21 @@ from explainer.models.scoring import Record
 def measure(checkpoint: Checkpoint) -> dict[str, list]:
     """The records of each of SWEEPS, as `explainer.compare.few_shots.stored` reads them."""
     return {
-        task: [
+        name: [
             _plain(record)
-            for record in scoring.sweep(checkpoint, tasks.load(task), its.ks, its.seeds, its.queries, progress=False)
+            for seed in its.seeds
+            for record in _answers(checkpoint, tasks.load(name), its.ks, seed, its.queries)
         ]
-        for task, its in SWEEPS.items()
+        for name, its in SWEEPS.items()
     }
+
+
+def _answers(checkpoint: Checkpoint, data: TaskData, ks: Sequence[int], seed: int, n_queries: int) -> Iterator[Record]:
+    """Answers to the same queries after k demonstrations; a seed draws the demonstrations and the queries."""
+    ids, ends = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, max(ks), seed))
+    prefix, queries = scoring.encode(checkpoint, ids), tasks.queries(data, n_queries, seed)
+    for k in ks:
+        yield scoring.answer(checkpoint, data.task, prefix.first(ends[k]), queries, seed=seed, k=k)
 
 
 def _plain(record: Record) -> dict[str, list | int]:

@@ -13,7 +13,7 @@ from explainer.data import tasks
 from explainer.data.files import published_json
 from explainer.data.tasks import Example
 from explainer.errors import ResultsError, TaskError
-from explainer.models import circuits, loading, scoring
+from explainer.models import circuits, loading
 from explainer_lab import cli, contradictions, few_shots, head_circuits
 
 WORDS = [name.replace("-", "_") for name in cli._MEASUREMENTS]
@@ -40,12 +40,13 @@ def test_a_file_that_is_missing_or_broken_is_named_with_its_command(stored, tmp_
 
 
 def test_few_shots_are_measured_to_four_places_as_they_are_read(monkeypatch):
-    def sweep(model, data, ks, seeds, n, **_):
+    def answers(model, data, ks, seed, n):
         for one in compare.few_shots.stored(data.task.name):
-            assert one.k in ks and one.seed in seeds and len(one.prompts) == n
-            yield one if one.log_probs is None else replace(one, log_probs=one.log_probs + 4e-5)
+            assert one.k in ks and len(one.prompts) == n
+            if one.seed == seed:
+                yield one if one.log_probs is None else replace(one, log_probs=one.log_probs + 4e-5)
 
-    monkeypatch.setattr(scoring, "sweep", sweep)
+    monkeypatch.setattr(few_shots, "_answers", answers)
     assert few_shots.measure("the model") == published_json("few_shots")
 
 

@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.models import byte_tokens
-from explainer.models.byte_tokens import bytes_of, is_part, readable
+from explainer.models.byte_tokens import is_part
+
+
+def readable(data):
+    """Of bytes that are each a token."""
+    return byte_tokens.readable(f"<0x{byte:02X}>" for byte in data)
+
 
 WHOLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd"))
 
@@ -46,4 +52,5 @@ def test_parts(data, said):
 
 def test_bytes_of_both_kinds_of_vocabulary():
     assert len(byte_tokens._BYTES) == 256 and set(byte_tokens._BYTES.values()) == set(range(256))
-    assert [*map(bytes_of, ["åĨ", "Ġä", "<0xE5>", "▁a"])] == [b"\xe5\x86", b" \xe4", b"\xe5", "▁a".encode()]
+    found = [byte_tokens.readable([token]) for token in ("åĨ", "Ġä", "<0xE5>", "▁a")]
+    assert found == ["E586·", " E4··", "E5··", "▁a"]

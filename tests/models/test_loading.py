@@ -116,19 +116,6 @@ def test_digest_is_that_of_what_is_read(copy, tmp_path):
     assert len(digests) == 4
 
 
-def test_sharded_weights(saved, tmp_path):
-    original = loading.load(saved["llama"])
-    original.model.save_pretrained(tmp_path, max_shard_size="40KB")
-    original.tokenizer.save_pretrained(tmp_path)
-    again = loading.load(tmp_path)
-    for name, weight in original.model.state_dict().items():
-        assert torch.equal(weight, again.model.state_dict()[name])
-    first, *others = sorted(tmp_path.glob("*.safetensors"))
-    assert others
-    first.unlink()
-    refused(first.name, tmp_path)
-
-
 def test_hub_id_and_revision_are_passed_on_and_the_commit_is_kept(saved, monkeypatch, tmp_path):
     asked = []
     commit = shutil.copytree(saved["gpt2"], tmp_path / "c0ffee")
@@ -201,14 +188,6 @@ def test_the_tokenizers_own_first_token_comes_first_and_one_without_any_is_refus
     monkeypatch.setattr(checkpoint.model.config, "bos_token_id", None)
     with pytest.raises(CheckpointError, match=r"no <\|endoftext\|> and no bos_token_id; set tokenizer.bos_token"):
         _ = replace(checkpoint, tokenizer=bare).first_token_id
-
-
-@pytest.mark.parametrize("kind", tiny_models.TOKENIZERS)
-def test_a_tokenizer_that_keeps_what_a_text_holds_is_taken(copy, kind):
-    for path in copy.glob("*token*"):
-        path.unlink()
-    tiny_models.TOKENIZERS[kind]().save_pretrained(copy)
-    assert loading.load(copy).first_token_id == 0
 
 
 def test_a_text_is_no_longer_than_the_angles_of_its_positions_stay(tmp_path):

@@ -11,8 +11,6 @@ import tiny_models
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models
-from transformers import PreTrainedTokenizerFast
 
 from explainer.data import assets, tasks
 from explainer.data.tasks import Example, Task, TaskData
@@ -185,17 +183,6 @@ def test_exact_match_needs_the_end(trained):
 # --- tokens at the seams ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("separator", ["\n", "", " | "])
-def test_context_ids_are_those_of_the_whole_string(tiny, separator):
-    checkpoint = tiny["llama"]
-    task = replace(tasks.TASKS["reviews"], separator=separator)
-    examples = [Example({"text": f"film {i}"}, "Positive", 1) for i in range(5)]
-    ids, ends = scoring.context_ids(checkpoint, task, examples)
-    for k in range(6):
-        text = "".join(task.demonstration(e) + separator for e in examples[:k])
-        assert ids[: ends[k]] == [checkpoint.first_token_id, *checkpoint.tokenize(text)]
-
-
 def test_document_separator_is_one_id_after_each_demonstration(tiny):
     checkpoint = tiny["xglm"]
     task = tasks.TASKS["mr"]
@@ -217,31 +204,6 @@ def test_a_token_across_the_seam_is_refused(tiny):
     task = Task("t", "{a}", None, separator="", answer_column="b")
     with pytest.raises(TaskError, match="a token spans the boundary"):
         scoring.context_ids(checkpoint, task, [Example({"a": "ment"}, "Senti"), Example({"a": "ment"}, "x")])
-
-
-def test_a_token_across_three_demonstrations_is_refused(tiny):
-    """Each pair of neighbours is cut cleanly, only the whole string is not."""
-    words = {"?": 0, "x": 1, "y": 2, " ": 3, "x yx yx y": 4}
-    longest_match = Tokenizer(models.WordPiece(words, unk_token="?", continuing_subword_prefix=""))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=longest_match, bos_token="?")
-    checkpoint = replace(tiny["llama"], tokenizer=tokenizer)
-    task, example = Task("t", "{a}", None, separator="", answer_column="b"), Example({"a": "x"}, "y")
-    assert scoring.context_ids(checkpoint, task, [example]) == ([0, 1, 3, 2], [1, 4])
-    with pytest.raises(TaskError, match="a token spans the boundary"):
-        scoring.context_ids(checkpoint, task, [example] * 2)
-
-
-def test_prompts_are_tokenized_as_they_follow_the_prefix(tiny):
-    """A word that starts a text has other tokens than one inside it, in tokenizers that mark word starts."""
-    from tokenizers import pre_tokenizers  # noqa: PLC0415
-
-    checkpoint = tiny["llama"]
-    marking = tiny_models.tokenizer()
-    marking.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
-    checkpoint = replace(checkpoint, tokenizer=marking)
-    assert checkpoint.tokenize("Rome") == checkpoint.tokenize(" Rome")
-    ours = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, CONTEXT), ["Rome ->"], ["Paris"])
-    np.testing.assert_allclose(ours, naive_candidates(checkpoint, CONTEXT, ["Rome ->"], ["Paris"]), atol=1e-4, rtol=0)
 
 
 @given(st.lists(st.integers(1, 60), max_size=30), st.integers(0, 200))
@@ -275,7 +237,7 @@ def test_an_empty_prompt_and_candidates_with_the_same_tokens_are_refused(tiny):
         scoring.candidate_log_probs(tiny["gpt2"], scoring.encode(tiny["gpt2"], ""), ["x"], ["Rome", "Rome"])
 
 
-# --- sweep -----------------------------------------------------------------------------------------------------
+# --- answers---------------------------------------------------------------------------------------------------
 
 TASK = Task("toy", "Review: {text}\nSentiment:", ("Negative", "Positive"))
 POOL = tuple(Example({"text": f"film {i}"}, TASK.labels[i % 2], i % 2) for i in range(30))
@@ -340,28 +302,26 @@ def test_the_token_that_tells_labels_apart_stands_where_they_part(tiny):
         tell(TREE)
 
 
-def test_sweep_of_a_closed_task_equals_plain_forward_passes(tiny, capsys):
-    checkpoint = tiny["llama"]
-    records = scoring.sweep(checkpoint, DATA, (0, 1, 3), (0, 1), 5, progress=False)
-    assert capsys.readouterr().err == "", "a bar that nobody asked for"
-    assert [(r.task, r.seed, r.k) for r in records] == [("toy", s, k) for s in (0, 1) for k in (0, 1, 3)]
-    for record in records:
-        queries = tasks.queries(DATA, 5, record.seed)
-        context = "".join(TASK.demonstration(e) + "\n" for e in tasks.demonstrations(DATA, record.k, record.seed))
-        expected = naive_candidates(checkpoint, context, [TASK.prompt(q) for q in queries], TASK.labels)
-        np.testing.assert_allclose(record.log_probs, expected, atol=1e-4, rtol=0)
-        assert record.labels.tolist() == [q.label for q in queries]
-        assert (record.correct == (expected.argmax(1) == record.labels)).all()
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_answers_to_a_closed_task_equal_plain_forward_passes(tiny, k):
+    checkpoint, queries, shown = tiny["llama"], tasks.queries(DATA, 5, 1), tasks.demonstrations(DATA, 3, 1)
+    ids, ends = scoring.context_ids(checkpoint, TASK, shown)
+    record = scoring.answer(checkpoint, TASK, scoring.encode(checkpoint, ids).first(ends[k]), queries, seed=1, k=k)
+    assert (record.task, record.seed, record.k) == ("toy", 1, k)
+    context = "".join(TASK.demonstration(e) + "\n" for e in shown[:k])
+    expected = naive_candidates(checkpoint, context, [TASK.prompt(q) for q in queries], TASK.labels)
+    np.testing.assert_allclose(record.log_probs, expected, atol=1e-4, rtol=0)
+    assert record.labels.tolist() == [q.label for q in queries]
+    assert (record.correct == (expected.argmax(1) == record.labels)).all()
 
 
-def test_sweep_of_free_answers(trained):
-    (zero, one) = scoring.sweep(trained, CAPITALS, (0, 1), (0,), 30, progress=False)
-    assert zero.log_probs is zero.labels is None
-    queries = tasks.queries(CAPITALS, 30, 0)
+def test_free_answers_are_right_where_they_are_written(trained):
+    prefix, queries = scoring.encode(trained, ""), tasks.queries(CAPITALS, 30, 0)
+    record = scoring.answer(trained, CAPITALS.task, prefix, queries)
+    assert record.log_probs is record.labels is None
     prompts, answers = [CAPITALS.task.prompt(q) for q in queries], [q.answer for q in queries]
-    expected = scoring.exact_match(trained, scoring.encode(trained, ""), prompts, answers)
-    assert zero.correct.tolist() == expected.tolist()
-    assert zero.correct.any() and one.correct.shape == (30,)
+    assert record.correct.tolist() == scoring.exact_match(trained, prefix, prompts, answers).tolist()
+    assert record.correct.any()
 
 
 # --- the starter checkpoint ------------------------------------------------------------------------------------
@@ -382,9 +342,11 @@ def test_starter_equals_the_whole_prompt_and_learns_in_context(starter):
     prompts = [data.task.prompt(q) for q in tasks.queries(data, 3, 0)]
     ours = scoring.candidate_log_probs(starter, scoring.encode(starter, ids), prompts, data.task.labels)
     np.testing.assert_allclose(ours, naive_candidates(starter, context, prompts, data.task.labels), atol=1e-4, rtol=0)
-    few, many = (r.correct.mean() for r in scoring.sweep(starter, CAPITALS, (0, 16), (0,), 20, progress=False))
-    assert few == 0
-    assert many > 0.4
+    ids, _ = scoring.context_ids(starter, CAPITALS.task, tasks.demonstrations(CAPITALS, 16, 0))
+    asked = tasks.queries(CAPITALS, 20, 0)
+    few, many = (scoring.answer(starter, CAPITALS.task, scoring.encode(starter, its), asked) for its in (ids[:1], ids))
+    assert few.correct.mean() == 0
+    assert many.correct.mean() > 0.4
 
 
 @pytest.mark.slow

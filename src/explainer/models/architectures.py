@@ -162,7 +162,7 @@ RECORDING, PATCHES = "recording", "patches"
 
 
 @dataclass(frozen=True)
-class Family:
+class _Family:
     """Where the models of a family keep their parts: `blocks` and `final` in the model, the others in a block.
 
     `refused` are the measures that cannot be taken, with the reason in words.
@@ -196,22 +196,22 @@ _BY_KEY_HEAD = {"output": "dense", **_fused("query_key_value", "by key head"), *
 _AFTER = {PATCHES: "a norm stands between the output of the MLP and the residual stream"}
 _TWO_ROTATIONS = {RECORDING: "its layers turn queries and keys by two kinds of angles"}
 
-FAMILIES: Mapping[str, Family] = {
-    "gemma3_text": Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", refused=_AFTER | _TWO_ROTATIONS),
-    "gpt2": Family(**_GPT2, attention="attn", output="c_proj", **_fused("c_attn", "[q | k | v]"), **_MLP_GPT2),
-    "gpt_neox": Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_KEY_HEAD),
-    "llama": Family(),
-    "mistral": Family(),
-    "olmo2": Family(mlp_norm="mlp.gate_proj", query_norm="q_norm", refused=_AFTER),
-    "opt": Family("model.decoder.layers", _OPT_FINAL, **_FAIRSEQ),
-    "phi": Family(
+FAMILIES: Mapping[str, _Family] = {
+    "gemma3_text": _Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", refused=_AFTER | _TWO_ROTATIONS),
+    "gpt2": _Family(**_GPT2, attention="attn", output="c_proj", **_fused("c_attn", "[q | k | v]"), **_MLP_GPT2),
+    "gpt_neox": _Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_KEY_HEAD),
+    "llama": _Family(),
+    "mistral": _Family(),
+    "olmo2": _Family(mlp_norm="mlp.gate_proj", query_norm="q_norm", refused=_AFTER),
+    "opt": _Family("model.decoder.layers", _OPT_FINAL, **_FAIRSEQ),
+    "phi": _Family(
         final=("model.final_layernorm",), output="dense", mlp_norm=None, mlp_inputs=("mlp.fc1",), mlp_output="mlp.fc2"
     ),
-    "phi3": Family(**_fused("qkv_proj", "[q | k | v]"), mlp_inputs=("mlp.gate_up_proj",)),
-    "qwen2": Family(),
-    "qwen3": Family(query_norm="q_norm"),
-    "stablelm": Family(),
-    "xglm": Family(final=("model.layer_norm",), **_FAIRSEQ),
+    "phi3": _Family(**_fused("qkv_proj", "[q | k | v]"), mlp_inputs=("mlp.gate_up_proj",)),
+    "qwen2": _Family(),
+    "qwen3": _Family(query_norm="q_norm"),
+    "stablelm": _Family(),
+    "xglm": _Family(final=("model.layer_norm",), **_FAIRSEQ),
 }
 
 
@@ -232,7 +232,7 @@ def architecture(model: PreTrainedModel) -> Architecture:
 
 def require(model: PreTrainedModel, measure: str) -> None:
     """Raise CheckpointError, with the reason, where a measure cannot be taken of the family of a model."""
-    reason = FAMILIES.get(model.config.model_type, Family()).refused.get(measure)  # others `architecture` refuses
+    reason = FAMILIES.get(model.config.model_type, _Family()).refused.get(measure)  # others `architecture` refuses
     if reason:
         raise CheckpointError(f"{model.config.model_type}: no {measure}, because {reason}; use another family for it.")
 
@@ -243,7 +243,7 @@ def _window(config: PreTrainedConfig, i: int) -> int | None:
     return getattr(config, "sliding_window", None) if kinds is None or kinds[i] == "sliding_attention" else None
 
 
-def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -> Layer:
+def _layer(family: _Family, block: nn.Module, config: PreTrainedConfig, i: int) -> Layer:
     attention = attrgetter(family.attention)(block)
     n_key_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     q, k, v = _projections(family, attention, config.num_attention_heads, n_key_heads)
@@ -260,7 +260,7 @@ def _layer(family: Family, block: nn.Module, config: PreTrainedConfig, i: int) -
     )
 
 
-def _mlp(family: Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
+def _mlp(family: _Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
     inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
     if family.mlp_norm is None or getattr(config, "use_parallel_residual", False):
         stream = None
@@ -271,7 +271,7 @@ def _mlp(family: Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
     return MLP(inputs, attrgetter(family.mlp_output)(block), stream)
 
 
-def _projections(family: Family, attention: nn.Module, n_heads: int, n_key_heads: int) -> list[Projection]:
+def _projections(family: _Family, attention: nn.Module, n_heads: int, n_key_heads: int) -> list[Projection]:
     modules = [getattr(attention, name) for name in (family.query, family.key, family.value)]
     heads = (n_heads, n_key_heads, n_key_heads)
     features = [m.nf if isinstance(m, Conv1D) else m.out_features for m in modules]

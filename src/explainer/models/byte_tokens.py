@@ -1,6 +1,7 @@
 """Tokens that are bytes: a character of most scripts is several tokens, and one token may be a part of a character."""
 
 import re
+from collections.abc import Iterable
 
 _CHARACTERS = re.compile(
     r"((?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]"
@@ -11,12 +12,15 @@ _CHARACTERS = re.compile(
 _PARTS = re.compile(r"[\xc2-\xf4][\x80-\xbf]*|[^\xc2-\xf4]+")
 
 
-def readable(data: bytes) -> str:
-    """The text of bytes in UTF-8. Those of a character that is not whole are hexadecimal.
+def readable(tokens: Iterable[str]) -> str:
+    """The text of tokens of a vocabulary, read as UTF-8. Bytes of a character that is not whole are hexadecimal.
+
+    A vocabulary has one character for each byte, or writes one byte as `<0xE5>`.
 
     A dot stands for each byte that is missing at its end (`E586·` begins U+51B7), and an ellipsis where its beginning
     is missing. `live_model.js` writes the same.
     """
+    data = b"".join(map(_bytes_of, tokens))
     parts = _CHARACTERS.split(data.decode("latin-1"))
     parts[::2] = [_PARTS.sub(_in_hexadecimal, part) for part in parts[::2]]
     parts[1::2] = [part.encode("latin-1").decode() for part in parts[1::2]]
@@ -35,8 +39,7 @@ def is_part(text: str) -> bool:
     return re.search("[0-9A-F]{2}·+$", text) is not None
 
 
-def bytes_of(token: str) -> bytes:
-    """The bytes of a token of a vocabulary that has one character for each, or that writes one byte as `<0xE5>`."""
+def _bytes_of(token: str) -> bytes:
     if found := re.fullmatch("<0x([0-9A-F]{2})>", token):
         return bytes.fromhex(found[1])
     return b"".join(bytes([_BYTES[c]]) if c in _BYTES else c.encode() for c in token)

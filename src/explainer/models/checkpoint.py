@@ -101,13 +101,20 @@ class Checkpoint:
         if "\ufffd" not in text:
             return text
         tokens = self.tokenizer.convert_ids_to_tokens(ids)
-        return byte_tokens.readable(b"".join(map(byte_tokens.bytes_of, tokens)))
+        return byte_tokens.readable(tokens)
 
     def row(self, ids: Sequence[int]) -> Int[Tensor, "1 T"]:
-        """Token ids as a batch of one; CheckpointError for no token or too many."""
-        if not 0 < len(ids) <= self.context_length:
-            raise CheckpointError(f"{len(ids)} tokens; {self.name} can attend to 1 to {self.context_length}.")
+        """Token ids as a batch of one; CheckpointError for too many."""
+        self.require_room(len(ids))
         return torch.tensor([list(ids)], device=self.device)
+
+    def require_room(self, length: int) -> None:
+        """CheckpointError if so many tokens, of a context and a query together, are more than there are positions."""
+        if length > self.context_length:
+            raise CheckpointError(
+                f"{self.name} has {self.context_length} positions, the demonstrations and the longest query need "
+                f"{length} tokens; give fewer demonstrations or shorter texts."
+            )
 
     def hidden(self, **inputs) -> Tensor:
         """Last hidden states, shape (batch, length, d), before the output embedding."""

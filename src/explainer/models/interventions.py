@@ -85,6 +85,10 @@ class _Group:
     keys: tuple[Tensor, ...] = ()
     values: tuple[Tensor, ...] = ()
 
+    def cache(self) -> DynamicCache:
+        """A cache of these keys and values; what is passed with it comes behind them."""
+        return DynamicCache(list(zip(self.keys, self.values, strict=True)))
+
     def repeated(self, times: int, n: int) -> "_Group":
         """The sequences several times, with the numbers of the queries going on from n."""
 
@@ -192,7 +196,7 @@ def _padded(
             for one, stem in zip(ids, scoring.answer_prefixes(checkpoint, prompts, candidates), strict=True)
         ]
     lengths = torch.tensor([*map(len, ids)])
-    scoring.require_room(checkpoint, len(prefix) + int(lengths.max()))
+    checkpoint.require_room(len(prefix) + int(lengths.max()))
     windows = any(layer.window for layer in architectures.architecture(checkpoint.model).layers)
     for rows in [(lengths == n).nonzero()[:, 0] for n in lengths.unique()] if windows else [torch.arange(len(ids))]:
         behind = [checkpoint.first_token_id] * int(lengths[rows].max())
@@ -328,7 +332,7 @@ def _recorded(checkpoint: Checkpoint, group: _Group, sites: Sequence[_Site], edi
     kept: dict[int, Tensor] = {}
     probes = [_Edit(site.module, partial(_probe, kept, i, site.side)) for i, site in enumerate(sites)]
     with hooks.outputs((edit.module, partial(_edited, edit.change, group.place)) for edit in (*edits, *probes)):
-        hidden = _hidden(checkpoint, group, scoring.cache_from(group.keys, group.values))
+        hidden = _hidden(checkpoint, group, group.cache())
     logits = checkpoint.model.get_output_embeddings()(group.place.of(hidden))
     return [logits, *(kept[i] for i in range(len(sites)))]
 
@@ -344,7 +348,7 @@ def _opened(checkpoint: Checkpoint, group: _Group) -> _Group:
 
     So in a group of equal lengths a window, which is counted in places of the row, is cut where it should be.
     """
-    cache, last = scoring.cache_from(group.keys, group.values), group.place.last[:, None]
+    cache, last = group.cache(), group.place.last[:, None]
     n = int(last.max())
     if n:
         _hidden(checkpoint, replace(group, ids=group.ids[:, :n], positions=group.positions[:, :n]), cache)

@@ -15,12 +15,11 @@ from itertools import accumulate, chain, permutations, takewhile
 import numpy as np
 import torch
 from torch import Tensor
-from tqdm import tqdm
 from transformers.cache_utils import DynamicCache
 
 from explainer.data import tasks
-from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import CheckpointError, TaskError
+from explainer.data.tasks import Example, Task
+from explainer.errors import TaskError
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
 
@@ -95,7 +94,6 @@ def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
         ids = [checkpoint.first_token_id, *checkpoint.tokenize(ids)]
     if len(ids) == 0:
         return Prefix((), (), ())
-    require_room(checkpoint, len(ids))
     cache = DynamicCache()
     checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=True, **{CACHE: cache})
     return Prefix.of(ids, cache)
@@ -336,31 +334,6 @@ def top_tokens(checkpoint: Checkpoint, prefix: Prefix, prompt: str, n: int) -> l
     return [(checkpoint.text([int(i)]), float(probabilities[i])) for i in best]
 
 
-def sweep(
-    checkpoint: Checkpoint,
-    data: TaskData,
-    ks: Sequence[int],
-    seeds: Sequence[int],
-    n_queries: int,
-    *,
-    progress: bool = True,
-) -> list[Record]:
-    """Answers to the same queries after k demonstrations, for every seed and k.
-
-    One prefix of max(ks) demonstrations per seed serves every k. A seed draws the demonstrations and the queries.
-    """
-    bar = tqdm(total=len(seeds) * len(ks), desc=data.task.name, disable=not progress, unit="run")
-    records = []
-    with bar:
-        for seed in seeds:
-            ids, ends = context_ids(checkpoint, data.task, tasks.demonstrations(data, max(ks), seed))
-            prefix, queries = encode(checkpoint, ids), tasks.queries(data, n_queries, seed)
-            for k in ks:
-                records.append(answer(checkpoint, data.task, prefix.first(ends[k]), queries, seed=seed, k=k))
-                bar.update()
-    return records
-
-
 def answer(
     checkpoint: Checkpoint, task: Task, prefix: Prefix, queries: Sequence[Example], *, seed: int = 0, k: int = 0
 ) -> Record:
@@ -427,7 +400,7 @@ def row_logits(
     if not all(prompt for prompt, _ in rows):
         raise TaskError("a prompt is empty: there is no position to predict from; put at least one token there.")
     sequences = [[*prompt, *stem] for prompt, stem in rows]
-    require_room(checkpoint, len(prefix) + max(map(len, sequences), default=0))
+    checkpoint.require_room(len(prefix) + max(map(len, sequences), default=0))
     for pack in _packs([len(ids) for ids in sequences], 0 if _attends_by_index(checkpoint) else PACK_TOKENS):
         hidden = _hidden(checkpoint, prefix, [sequences[i] for i in pack])
         needed = [h[len(rows[i][0]) - 1 :] for i, h in zip(pack, hidden, strict=True)]
@@ -458,7 +431,7 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
     """Last hidden states, shape (length, d), of sequences that each follow the prefix."""
     lengths = [len(ids) for ids in pack]
     place = torch.cat([torch.arange(n) for n in lengths])
-    cache = cache_from(prefix.keys, prefix.values)
+    cache = DynamicCache(list(zip(prefix.keys, prefix.values, strict=True)))
     mask = _mask(checkpoint, cache.get_seq_length(), lengths) if len(pack) > 1 else None
     hidden = checkpoint.hidden(
         input_ids=torch.tensor([list(chain.from_iterable(pack))], device=checkpoint.device),
@@ -470,26 +443,9 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
     return hidden[0].split(lengths)
 
 
-def cache_from(keys: Sequence[Tensor], values: Sequence[Tensor]) -> DynamicCache:
-    """A cache of these keys and values, one tensor for each layer; what is passed with it comes behind them."""
-    cache = DynamicCache()
-    for layer, keys_values in enumerate(zip(keys, values, strict=True)):
-        cache.update(*keys_values, layer)
-    return cache
-
-
 def _mask(checkpoint: Checkpoint, n_prefix: int, lengths: list[int]) -> Tensor:
     """Additive mask, shape (1, 1, T, n_prefix + T): a token sees the prefix and what precedes it in its sequence."""
     own = torch.block_diag(*(torch.ones(n, n).tril() for n in lengths))
     seen = torch.cat([torch.ones(len(own), n_prefix), own], dim=1).to(checkpoint.device)
     hidden = torch.finfo(checkpoint.dtype).min
     return torch.zeros_like(seen, dtype=checkpoint.dtype).masked_fill(seen == 0, hidden)[None, None]
-
-
-def require_room(checkpoint: Checkpoint, length: int) -> None:
-    """CheckpointError if a context and a query of so many tokens together are more than the model has positions for."""
-    if length > checkpoint.context_length:
-        raise CheckpointError(
-            f"{checkpoint.name} has {checkpoint.context_length} positions, the demonstrations and the longest query "
-            f"need {length} tokens; give fewer demonstrations or shorter texts."
-        )
