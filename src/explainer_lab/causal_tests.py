@@ -313,16 +313,11 @@ class CausalTests(OnCheckpoint[_CausalTestsSetting]):
 
     def parts(self, setting: _CausalTestsSetting) -> dict[str, Any]:
         """Weights and data."""
-        data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting.task)), strict=True))
-        return {"weights": self._weights(setting.checkpoint), "data": data}
+        own, foreign = map(data_digest, self._load_pair(setting.task))
+        return {"weights": self._weights(setting.checkpoint), "data": {"own": own, "foreign": foreign}}
 
     def compute(self, setting: _CausalTestsSetting, *, progress: bool) -> Computed:
         """One setting."""
-        checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting.task)
+        checkpoint, (own, foreign) = self._load(setting.checkpoint), self._load_pair(setting.task)
         tables = _run_causal_tests(checkpoint, own, foreign, setting, progress=progress)
         return Computed(tables, self._provenance(checkpoint, own.task))
-
-    def _both(self, name: str) -> tuple[TaskData, TaskData]:
-        """The task and the one that stands for another."""
-        own = self._load_data(name)
-        return own, self._load_data(tasks.unrelated_task(own.task, short=True))

@@ -289,28 +289,29 @@ def _add_contexts(rules: _Rules, found: _Found) -> None:
 def _trained(rules: _Rules, lost: list[str], progress: bool) -> Iterator[tuple[Lesson, int, Checkpoint]]:
     """The model after each number of epochs of each lesson, until the next one is asked for; who diverged is `lost`."""
     setting, checkpoint = rules.setting, rules.checkpoint
-    runs = {}
-    for lesson in setting.given:
-        shown = TASK, rules.demonstrations(lesson)
-        asked = None if setting.training == "text" else finetuning.answer_lengths(checkpoint, *shown)
-        runs[lesson] = finetuning.Run(setting.sequences(checkpoint, *shown), setting.lr, asked)
-    steps = {n * setting.k // setting.batch: n for n in setting.stages}
+    given = {lesson: (TASK, rules.demonstrations(lesson)) for lesson in setting.given}
     if setting.training == "all weights":
-        for lesson, run in runs.items():
+        steps = {n * setting.k // setting.batch: n for n in setting.stages}
+        for lesson, shown in given.items():
+            answers = finetuning.answer_lengths(checkpoint, *shown)
+            run = finetuning.Run(setting.sequences(checkpoint, *shown), setting.lr, answers)
             try:
-                taken = finetuning.fine_tune_every_weight(checkpoint, run, setting.batch, progress=progress)
-                with closing(taken):
+                with closing(
+                    finetuning.fine_tune_every_weight(checkpoint, run, setting.batch, progress=progress)
+                ) as taken:
                     yield from ((lesson, steps[n], checkpoint) for n in taken if n in steps)
             except DivergenceError as error:
                 lost.append(f"{lesson.task}{lesson.words}: {error}")
         return
-    after = finetuning.fine_tune_runs(checkpoint, list(runs.values()), list(steps), progress=progress)
-    for lesson, states in zip(runs, after, strict=True):
-        for step, n in steps.items():
-            if states[step].diverged_at is None:
-                with states[step].applied() as tuned:
+    at_rate = {lesson: (shown, setting.lr) for lesson, shown in given.items()}
+    answers_only = setting.training == "answers"
+    after = lessons.trained(checkpoint, setting, at_rate, answers_only=answers_only, progress=progress)
+    for lesson, states in after.items():
+        for n, state in states.items():
+            if state.diverged_at is None:
+                with state.applied() as tuned:
                     yield lesson, n, tuned
-        if (at := states[max(steps)].diverged_at) is not None:
+        if (at := states[setting.epochs].diverged_at) is not None:
             lost.append(f"{lesson.task}{lesson.words} at step {at}")
 
 

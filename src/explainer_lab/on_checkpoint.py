@@ -19,7 +19,7 @@ from explainer.compare.comparison import in_split, require
 from explainer.data import tasks
 from explainer.data.files import PUBLISHED
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import finetuning, loading, memory
+from explainer.models import finetuning, loading, memory, scoring
 from explainer.models.loading import Checkpoint
 from explainer.results import durations, published
 from explainer_lab.experiment import Experiment, Setting
@@ -203,6 +203,11 @@ class OnCheckpoint(Experiment[_Its]):
             self._data[task] = tasks.load(task, data_dir=self._data_dir)
         return self._data[task]
 
+    def _load_pair(self, task: str) -> tuple[TaskData, TaskData]:
+        """The data of a task and of the one that stands for another."""
+        own = self._load_data(task)
+        return own, self._load_data(tasks.unrelated_task(own.task, short=True))
+
     def _provenance(self, checkpoint: Checkpoint, task: Task | None = None) -> dict[str, Any]:
         its = {} if task is None else {"source": task.source, "licence": task.licence}
         return {"revision": checkpoint.revision} | its
@@ -256,6 +261,7 @@ _N_ROUNDED, _N_SHOWN = 4, 4
 def _label_scores(checkpoint: Checkpoint, data: TaskData) -> np.ndarray:
     """log p of every label, or of the answers of these queries, for the first queries of seed 0: shape (n, c)."""
     asked = tasks.queries(data, _N_ROUNDED, 0)
-    prefix = context(checkpoint, data.task, tasks.demonstrations(data, _N_SHOWN, 0))
+    ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, _N_SHOWN, 0))
     answers = data.task.labels or tuple(dict.fromkeys(query.answer for query in asked))
-    return scoring.candidate_log_probs(checkpoint, prefix, [data.task.prompt(query) for query in asked], answers)
+    prompts = [data.task.prompt(query) for query in asked]
+    return scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, ids), prompts, answers)

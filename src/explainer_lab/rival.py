@@ -335,8 +335,8 @@ class Rival(OnCheckpoint[_RivalSetting]):
 
     def parts(self, setting: _RivalSetting) -> dict[str, Any]:
         """Weights and data."""
-        data = dict(zip(("own", "foreign"), map(data_digest, self._both(setting)), strict=True))
-        return {"weights": self._weights(setting.checkpoint), "data": data}
+        own, foreign = map(data_digest, self._both(setting))
+        return {"weights": self._weights(setting.checkpoint), "data": {"own": own, "foreign": foreign}}
 
     def compute(self, setting: _RivalSetting, *, progress: bool) -> Computed:
         """One setting."""
@@ -349,8 +349,7 @@ class Rival(OnCheckpoint[_RivalSetting]):
             n = setting.n_queries + setting.n_selection
             own, other = (new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
             return own, other
-        own = self._load_data(setting.task)
-        return own, self._load_data(tasks.unrelated_task(own.task, short=True))
+        return self._load_pair(setting.task)
 
 
 def _random_of_the_same_layers(heads: Sequence[HeadIndex], n_heads: int, seed: int) -> list[HeadIndex]:

@@ -11,7 +11,7 @@ Source: Dai et al. (2023), section 3; Deutch et al. (2024), section 4 (layer-cau
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, product
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -168,47 +168,27 @@ def _train(
     checkpoint: Checkpoint, of_tasks: Sequence[_Task], setting: _SharedPartSetting, progress: bool
 ) -> list[dict[str, FineTuned]]:
     """For each task its trainings that did not diverge, by lesson, and those of the other tasks; all side by side."""
-    sequences = [[setting.sequences(checkpoint, *task.lesson(name)) for name in setting.trainings] for task in of_tasks]
-    flat = list(chain.from_iterable(sequences))
-    ends: list[FineTuned | None] = [None] * len(flat)
+    given = {(task.data.task.name, name): task.lesson(name) for task in of_tasks for name in setting.trainings}
+    ends: dict[tuple[str, str], FineTuned] = {}
     if setting.as_long or not setting.layer_causal_lr:
-        runs, last = [finetuning.Run(each, setting.lr) for each in flat], len(flat[0])
-        ends = [states[last] for states in finetuning.fine_tune_runs(checkpoint, runs, [last], progress=progress)]
+        at_rate = {key: (lesson, setting.lr) for key, lesson in given.items()}
+        states = lessons.trained(checkpoint, setting, at_rate, stages=[setting.epochs], progress=progress)
+        ends = {key: its[setting.epochs] for key, its in states.items()}
     if setting.layer_causal_lr:
-        ends = [_layer_causal(checkpoint, *each, setting, progress) for each in zip(flat, ends, strict=True)]
-    per_task = len(setting.trainings)
-    found = [
-        {
-            name: end
-            for name, end in zip(setting.trainings, ends[i : i + per_task], strict=True)
-            if end and _converged(end)
-        }
-        for i in range(0, len(ends), per_task)
-    ]
-    own = {task.data.task.name: its["own"] for task, its in zip(of_tasks, found, strict=True) if "own" in its}
-    return [
-        its | {name: own[name] for name in task.foreign if name in own}
-        for task, its in zip(of_tasks, found, strict=True)
-    ]
-
-
-def _converged(end: FineTuned) -> bool:
-    return end.diverged_at is None
-
-
-def _layer_causal(
-    checkpoint: Checkpoint,
-    sequences: Sequence[Sequence[int]],
-    descent: FineTuned | None,
-    setting: _SharedPartSetting,
-    progress: bool,
-) -> FineTuned:
-    """Layer-causal descent, with an update as long as that of descent where there is one."""
-    lr = setting.layer_causal_lr
-    found = finetuning.fine_tune(checkpoint, sequences, lr, layer_causal=True, progress=progress)
-    if found.diverged_at is not None or descent is None:
-        return found
-    return descent if descent.diverged_at is not None else found.scaled(descent.norm / found.norm)
+        for key, lesson in given.items():
+            sequences, lr = setting.sequences(checkpoint, *lesson), setting.layer_causal_lr
+            found = finetuning.fine_tune(checkpoint, sequences, lr, layer_causal=True, progress=progress)
+            descent = ends.get(key)
+            if descent is None or found.diverged_at is not None:
+                ends[key] = found
+            elif descent.diverged_at is None:  # an update as long as that of descent
+                ends[key] = found.scaled(descent.norm / found.norm)
+    trained = []
+    for task in of_tasks:
+        its = {name: ends[task.data.task.name, name] for name in setting.trainings}
+        its |= {name: ends[name, "own"] for name in task.foreign if (name, "own") in ends}
+        trained.append({name: end for name, end in its.items() if end.diverged_at is None})
+    return trained
 
 
 def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[dict[str, Any]]]:
@@ -283,8 +263,10 @@ def by_layer(
     columns = {name: mean("sim_aou", corner) for name, corner in CORNERS.items()}
     columns |= {f"{name}_noise": mean("sim_aou_noise", corner) for name, corner in CORNERS.items()}
     special = contrast(found["ICL", "own"].outputs, found["ICL", "other"].outputs)
-    of_training = _special(found, "FT", ("own", "other"))
-    columns["examples"] = unknown if of_training is None else contrast_agreement(special, of_training)[0]
+    columns["examples"] = unknown
+    if ("FT", "own") in found and ("FT", "other") in found:
+        of_training = contrast(found["FT", "own"].outputs, found["FT", "other"].outputs)
+        columns["examples"] = contrast_agreement(special, of_training)[0]
     again = contrast(found["ICL", "reordered"].outputs, found["ICL", "other"].outputs)
     columns["reordered"] = contrast_agreement(special, again)[0]
     for layer in range(len(unknown)):
@@ -319,12 +301,6 @@ def _without(
         name: replace(seen, outputs=seen.outputs - projections.component(seen.outputs - zsl.outputs, direction))
         for name, seen in found.items()
     }
-
-
-def _special(found: Mapping[tuple[str, str], Observed], kind: str, lessons: tuple[str, str]) -> Tensor | None:
-    """What two lessons of one task do differently."""
-    of = [found[kind, name].outputs for name in lessons if (kind, name) in found]
-    return contrast(*of) if len(of) == 2 else None
 
 
 # Both directions.

@@ -313,7 +313,7 @@ def _save_layers(runs: Sequence[TrainedLayers], schedule: _Schedule) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train one of the book's models, measure and write it; all starts of the linear transformers, forty minutes."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description="Train one of the book's small models.")
     parser.add_argument("name", choices=(*gpt.STORED, deep_linear.NAME))
     name = parser.parse_args(arguments).name
     if name == deep_linear.NAME:

@@ -100,6 +100,21 @@ def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monke
     list(study.estimates(planned, Store(tmp_path), workers))
 
 
+def test_what_a_run_takes_is_said_before_it_begins(saved, tmp_path):
+    """The time is the book's until a setting is stored; a narrow number format says what it rounds."""
+    study, store = Comparison(data={"toy": toy_study.DATA}), Store(tmp_path)
+    settings = [toy_study.setting(str(saved["llama"]), seed=seed) for seed in range(3)]
+    (first,) = study.estimates(study.plan(settings, store), store)
+    assert re.search(r"llama: 3 to compute, less than a minute each and .* \(the book's, scaled by", first)
+    for one, seconds in zip(settings, (600.0, 660.0), strict=False):
+        store.save(study.identity(one), {"settings": {}}, provenance={}, run={"seconds": seconds})
+    (then,) = study.estimates(study.plan(settings, store), store)
+    assert "llama: 1 to compute, about 10 min each and about 10 min in all in one process (the median" in then
+    half = Comparison(data={"toy": toy_study.DATA}, dtype=torch.bfloat16)
+    _, rounding = half.estimates(half.plan(settings[:1], store), store)
+    assert re.search(r"in bfloat16 differ from those in float32 by at most 0\.\d+ nats \(4 queries of toy\)", rounding)
+
+
 @pytest.mark.slow
 @pytest.mark.weekly  # a process that measures what it takes; the terms of the formula are counted above
 def test_a_setting_takes_about_what_is_counted():

@@ -13,7 +13,7 @@ While weights are changed, another thread must not use the model.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -246,7 +246,9 @@ def fine_tune_runs(
 
 
 @torch.inference_mode(False)
-def fine_tune_every_weight(checkpoint: Checkpoint, run: Run, batch: int, *, progress: bool = False) -> Iterator[int]:
+def fine_tune_every_weight(
+    checkpoint: Checkpoint, run: Run, batch: int, *, progress: bool = False
+) -> Generator[int, None, None]:
     """W_(t+1) = W_t - lr dL_t/dW_t for every weight, in place: yields the number of steps after each step.
 
     L_t is the mean loss of the next `batch` sequences. The checkpoint changes when the next step is asked for, and has
