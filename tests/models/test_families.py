@@ -22,11 +22,11 @@ SINGLE = {"atol": 1e-4, "rtol": 1e-4}
 """Eager attention takes its softmax in float32."""
 
 
-def made_of(family):
-    """A random checkpoint with eager attention, in float64 where the family computes in it."""
+def made_of(family, **given):
+    """A random checkpoint with eager attention, in float64 where the family computes in it; `given` are settings."""
     if family in tiny_models.CONFIGS:
         return tiny_models.random_checkpoint(tiny_models.CONFIGS[family], tiny_models.widest(family))
-    config = AutoConfig.for_model(family.partition(",")[0], **tiny_models.FURTHER[family])
+    config = AutoConfig.for_model(family.partition(",")[0], **tiny_models.FURTHER[family] | given)
     config._attn_implementation = "eager"
     return tiny_models.random_checkpoint(config, torch.float64)
 
@@ -189,6 +189,11 @@ def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(trainee):
 
 
 def test_interventions_exchange_attention_and_patches_are_made_or_refused_by_name(family, checkpoint, prefix):
+    if getattr(checkpoint.model.config, "sliding_window", None):
+        with pytest.raises(CheckpointError, match="a window of 16 tokens does not see all"):
+            interventions.after_context(checkpoint, prefix, PROMPTS)
+        checkpoint = made_of(family, sliding_window=64)
+        prefix = scoring.encode(checkpoint, CONTEXT)
     asked = checkpoint, prefix, PROMPTS
     after, without = interventions.after_context(*asked), interventions.without_context(*asked)
     icl, zsl, layers = after.run(), without.run(), architectures.architecture(checkpoint.model).layers
