@@ -94,7 +94,7 @@ class FineTuned:
             )
         layers = architectures.architecture(self.checkpoint.model).layers
         modules = dict.fromkeys(part.module for layer in layers for part in (layer.key, layer.value))
-        with _holding_copies([parameter for module in modules for parameter in module.parameters(recurse=False)]):
+        with _restored([parameter for module in modules for parameter in module.parameters(recurse=False)]):
             for layer, update in zip(layers, self.update, strict=True):
                 for W, dW in zip(KeysValues.of(layer), update, strict=True):
                     if dW is not None:
@@ -136,19 +136,16 @@ class FineTuned:
 
 
 @contextmanager
-def _holding_copies(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Let the parameters hold copies of what they hold, and whatever happens, afterwards the same tensors as before."""
-    own = [(parameter, parameter.data, parameter.requires_grad) for parameter in parameters]
+def _restored(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Whatever happens in a `with` block, afterwards the parameters hold what they held before it."""
+    own = [(parameter, parameter.detach().clone(), parameter.requires_grad) for parameter in parameters]
 
     def restore() -> None:
-        for parameter, data, requires_grad in own:
-            parameter.data = data
+        for parameter, values, requires_grad in own:
             parameter.requires_grad_(requires_grad)
+            parameter.data.copy_(values)
 
     with hooks.restoring(restore):
-        with torch.inference_mode(False):
-            for parameter, data, _ in own:
-                parameter.data = data.clone()
         yield
 
 
@@ -258,7 +255,7 @@ def fine_tune_every_weight(
     """
     model, asked = checkpoint.model, run.asked()
     parameters = list(model.parameters())
-    with _holding_copies(parameters):
+    with _restored(parameters):
         model.requires_grad_(True)
         for t in trange(0, len(asked), batch, desc="training", unit="step", leave=False, disable=not progress):
             with torch.enable_grad():
