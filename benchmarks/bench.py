@@ -1,20 +1,13 @@
 """`make bench`: what the book says is fast, measured. A busy machine stretches wall seconds, hardly CPU seconds.
 
-The work is 200 reviews with two candidates each after 32 demonstrations, on the starter checkpoint, one thread. Other
-packages answer the same strings with the same model object. They are no dependencies of ours; to compare with them,
-
-    pip install lm-eval
-    pip install --no-deps openicl rank_bm25 faiss-cpu nltk "openai<1" sentence-transformers
-
-where OpenICL's requirements, of 2023, cannot be met beside a current transformers, and its scoring does not need them.
+The work is 200 reviews with two candidates each after 32 demonstrations, on the starter checkpoint, one thread, beside
+passes of transformers over whole prompts.
 """
 
 import argparse
-import copy
 import multiprocessing
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -65,16 +58,9 @@ class Work:
 
     def ids(self) -> list[list[int]]:
         """Token ids of every prompt with the first token and the demonstrations before it."""
-        return [[self.checkpoint.first_token_id, *ids] for ids in self.checkpoint.tokenize_all(self._strings())]
-
-    def strings(self) -> list[str]:
-        """The same as strings."""
-        first = self.checkpoint.tokenizer.decode([self.checkpoint.first_token_id])
-        return [first + string for string in self._strings()]
-
-    def _strings(self) -> list[str]:
         context = "".join(self.task.demonstration(e) + self.task.separator for e in self.demonstrations)
-        return [context + prompt for prompt in self.prompts]
+        strings = [context + prompt for prompt in self.prompts]
+        return [[self.checkpoint.first_token_id, *ids] for ids in self.checkpoint.tokenize_all(strings)]
 
     def prefix(self) -> scoring.Prefix:
         """The demonstrations, tokenized and encoded."""
@@ -100,38 +86,6 @@ def whole_prompts(work: Work) -> np.ndarray:
     return torch.stack(rows).numpy()
 
 
-def lm_eval(work: Work) -> np.ndarray:
-    """`HFLM.loglikelihood` of lm-eval, one request for each candidate."""
-    from lm_eval.api.instance import Instance  # noqa: PLC0415
-    from lm_eval.models.huggingface import HFLM  # noqa: PLC0415
-
-    model = HFLM(work.checkpoint.model, tokenizer=copy.deepcopy(work.checkpoint.tokenizer), batch_size=1)
-    requests = [(string, f" {label}") for string in work.strings() for label in work.task.labels]
-    answers = model.loglikelihood([Instance("loglikelihood", {}, request, i) for i, request in enumerate(requests)])
-    return np.array([log_prob for log_prob, _ in answers]).reshape(len(work.prompts), -1)
-
-
-def openicl(work: Work) -> np.ndarray:
-    """`PPLInferencer` of OpenICL, which gives only its predictions: 1 for the predicted label, else 0."""
-    from datasets import Dataset, DatasetDict  # noqa: PLC0415
-    from openicl import DatasetReader, PPLInferencer, PromptTemplate, ZeroRetriever  # noqa: PLC0415
-
-    rows = Dataset.from_dict({"text": work.strings(), "label": [""] * len(work.prompts)})
-    reader = DatasetReader(DatasetDict(train=rows, test=rows), input_columns=["text"], output_column="label")
-    template = {label: f"</E></T> {label}" for label in work.task.labels}
-    with tempfile.TemporaryDirectory() as directory:
-        inferencer = PPLInferencer(
-            work.checkpoint.model,
-            copy.deepcopy(work.checkpoint.tokenizer),
-            labels=list(work.task.labels),
-            output_json_filepath=directory,
-        )
-        predictions = inferencer.inference(
-            ZeroRetriever(reader), prompt_template=PromptTemplate(template, {"text": "</T>"}, ice_token="</E>")
-        )
-    return np.array([[float(label == prediction) for label in work.task.labels] for prediction in predictions])
-
-
 # The table.
 
 
@@ -140,31 +94,17 @@ def _row(name: str, seconds: tuple[float, float], per: int = 1, remark: str = ""
 
 
 def compare(work: Work, n_whole: int) -> None:
-    """Seconds per query of ours on all queries and of the others on the first `n_whole`, with the ratio of CPU."""
+    """Seconds per query of ours on all queries and of whole prompts on the first `n_whole`, with the ratio of CPU."""
     answers = []
     ours = timed(lambda: answers.append(shared_prefix(work)))
     n, name = len(work.prompts), str(work.checkpoint.dtype).removeprefix("torch.")
     _row(f"ours, {n} queries, all included, {name}", ours, n)
-    few = work.first(n_whole)
-    for title, other in (
-        ("whole prompts, transformers", whole_prompts),
-        ("lm-eval, HFLM.loglikelihood", lm_eval),
-        ("OpenICL, PPLInferencer", openicl),
-    ):
-        found = []
-        try:
-            seconds = timed(lambda other=other, found=found: found.append(other(few)))
-        except ImportError as error:
-            print(f"{title}: not installed ({error}); see `the top of benchmarks/bench.py`")
-            continue
-        except TypeError as error:  # OpenICL takes losses through NumPy, which has no bfloat16
-            print(f"{title}: does not run in {name} ({error})")
-            continue
-        agree = (found[0].argmax(1) == answers[0][:n_whole].argmax(1)).sum()
-        remark = f"{seconds[0] / n_whole / (ours[0] / n):.1f} x CPU, arg max {agree}/{n_whole}"
-        if other is not openicl:
-            remark += f", log p within {np.abs(found[0] - answers[0][:n_whole]).max():.1e}"
-        _row(f"{title}, {n_whole} queries", seconds, n_whole, remark)
+    whole = timed(lambda: answers.append(whole_prompts(work.first(n_whole))))
+    scored, expected = answers[0][:n_whole], answers[1]
+    agree = (expected.argmax(1) == scored.argmax(1)).sum()
+    remark = f"{whole[0] / n_whole / (ours[0] / n):.1f} x CPU, arg max {agree}/{n_whole}"
+    remark += f", log p within {np.abs(expected - scored).max():.1e}"
+    _row(f"whole prompts, transformers, {n_whole} queries", whole, n_whole, remark)
 
 
 def bench_recording(work: Work) -> None:
@@ -351,7 +291,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python benchmarks/bench.py", description=__doc__.splitlines()[0])
     parser.add_argument("--queries", type=int, default=200, help="queries that we answer (default: 200)")
-    parser.add_argument("--whole", type=int, default=16, help="queries that the others answer (default: 16)")
+    parser.add_argument("--whole", type=int, default=16, help="queries that transformers answers (default: 16)")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     print(f"one thread, torch {torch.__version__}, {K} demonstrations; seconds per query where not said otherwise")

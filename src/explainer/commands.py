@@ -110,7 +110,7 @@ def _models(options: argparse.Namespace) -> int:
     print_table([("family", "what cannot be measured"), *rows])
     wide, narrow = (memory.BYTES_PER_WEIGHT[dtype] for dtype in (torch.float32, torch.bfloat16))
     print(f"A billion parameters take {wide} GB of memory in float32, {narrow} GB with --dtype bfloat16.")
-    device = memory.default_device()
+    device = memory.device_of(None)
     if math.isfinite(free := memory.free_bytes(device) / 1e9):
         print(f"{free:.0f} GB are free on {device}, for {free / wide:.1f} billion or {free / narrow:.1f} billion.")
     print("Other causal models of transformers can be scored only.")

@@ -10,10 +10,11 @@ import argparse
 import hashlib
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +26,8 @@ from torch.func import jacrev, vmap
 from tqdm import tqdm
 from transformers import GPT2Model
 
-from explainer.data.files import rounded
+from explainer.data.files import replace_file, rounded, to_json
+from explainer.errors import CheckpointError
 from explainer.models import deep_linear, stored_weights
 from explainer.models import in_context_gpt as gpt
 from explainer.models.deep_linear import TrainedLayers, learned_tasks
@@ -88,7 +90,20 @@ def _save_gpt(trained: gpt.TrainedGPT, name: str) -> None:
             "sha256": hashlib.sha256(weights).hexdigest(),
         },
     }
-    stored_weights.write(stored_weights.directory() / name, weights, description)
+    _write(stored_weights.directory() / name, weights, description)
+
+
+def _write(path: Path, content: bytes, description: Mapping[str, Any]) -> None:
+    """Write both files of a path; each is there whole or not at all, the JSON file last.
+
+    Raises CheckpointError where the disk refuses.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path.with_suffix(".safetensors"), content)
+        replace_file(path.with_suffix(".json"), to_json(description))
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be written ({error}); choose a directory that you can write.") from error
 
 
 # Linear transformers: prompts x ~ N(0, I), and what they are fitted to
@@ -308,7 +323,7 @@ def _save_layers(runs: Sequence[TrainedLayers], schedule: _Schedule) -> None:
     }
     weights = {name: matrix for run in runs for name, matrix in run.matrices().items()}
     path = stored_weights.directory() / deep_linear.NAME
-    stored_weights.write(path, safetensors.save(weights), description)
+    _write(path, safetensors.save(weights), description)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

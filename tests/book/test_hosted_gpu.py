@@ -53,7 +53,7 @@ def test_every_command_is_one_and_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that
 
     monkeypatch.setattr(cli, "_compute", record)
     monkeypatch.setattr(loading, "skeleton", lambda name: {"KoboldAI/fairseq-dense-1.3B": model}[name])
-    monkeypatch.setattr(memory, "default_device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(memory, "device_of", lambda _: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)
     monkeypatch.setattr(memory, "free_bytes", lambda _: T4)
     for words in written:

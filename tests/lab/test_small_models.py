@@ -1,5 +1,6 @@
 """Trainings of the small models: repeated to the bit, learning, as stored; Gauss-Newton against autograd."""
 
+import os
 from dataclasses import asdict, replace
 from itertools import pairwise
 
@@ -72,7 +73,7 @@ def test_files_return_the_same_model(trained, tmp_path, monkeypatch):
     description = stored_weights.describe(tmp_path / "tiny")
     assert description["setting"] == asdict(SMALL) and description["errors"].keys() == {"1", "2", "4"}
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    monkeypatch.setattr(stored_weights.os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(CheckpointError, match="disk full"):
         lab.main(["tiny"])
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

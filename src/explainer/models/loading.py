@@ -67,7 +67,7 @@ def load(
                 output_loading_info=True,
             )
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, local_files_only=True)
-        model = model.eval().requires_grad_(False).to(device or memory.default_device())
+        model = model.eval().requires_grad_(False).to(memory.device_of(device))
     except Exception as error:  # transformers and what it calls raise whatever a file or a device makes them
         raise CheckpointError(f"{name} cannot be loaded as a causal language model: {_in_one_line(error)}") from error
     tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does

@@ -52,9 +52,9 @@ def required_bytes(
     return int(n_models * weights + n_updates * trained * 4 + copies + passes + maps + _PROCESS)
 
 
-def default_device() -> torch.device:
-    """A GPU where there is one, else the processor."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def device_of(name: str | torch.device | None) -> torch.device:
+    """The device of this name; without one, a GPU where there is one, else the processor."""
+    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def free_bytes(device: torch.device) -> float:
@@ -76,7 +76,7 @@ def dtype_of(name: str, device: str | torch.device | None, need: Callable[[torch
     """
     if name != "auto":
         return getattr(torch, name)
-    its = torch.device(device) if device else default_device()
+    its = device_of(device)
     if need(torch.float32) <= free_bytes(its):
         return torch.float32
     computes = its.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
@@ -85,7 +85,7 @@ def dtype_of(name: str, device: str | torch.device | None, need: Callable[[torch
 
 def require_memory(name: str, device: str | torch.device | None, n_bytes: float) -> None:
     """Raise CheckpointError where so many bytes are not free: the system ends a process that takes them unasked."""
-    its = torch.device(device) if device else default_device()
+    its = device_of(device)
     if n_bytes > (free := free_bytes(its)):
         raise CheckpointError(
             f"{name} does not fit: it needs about {n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on {its}; "

@@ -2,14 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 
-from explainer.data.files import replace_file, to_json
 from explainer.errors import CheckpointError
 
 _UNREADABLE = (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError)
@@ -26,19 +25,6 @@ def directory() -> Path:
             f"EXPLAINER_WEIGHTS = {given!r} is no directory; give one with trained models, or unset it."
         )
     return Path(given) if given else Path(__file__).parents[1] / "published" / "weights"
-
-
-def write(path: Path, content: bytes, description: Mapping[str, Any]) -> None:
-    """Write both files of a path; each is there whole or not at all, the JSON file last.
-
-    Raises CheckpointError where the disk refuses.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path.with_suffix(".safetensors"), content)
-        replace_file(path.with_suffix(".json"), to_json(description))
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be written ({error}); choose a directory that you can write.") from error
 
 
 def describe(path: str | os.PathLike) -> dict[str, Any]:
