@@ -17,10 +17,10 @@ from explainer.data import assets, tasks
 from explainer.errors import DownloadError
 from explainer.results import published
 from explainer.theory.statistics import Interval
-from explainer_lab import cli, training
+from explainer_lab import cli
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
-from explainer_lab.language_models import LanguageModels
+from explainer_lab.language_models import LanguageModels, TrainingSetting
 
 
 def test_fetch_passes_its_options_on_and_lists_what_is_there(monkeypatch, capsys, tmp_path):
@@ -180,9 +180,9 @@ def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
     assert cli.main(command) == 0
     assert cli.main([*command, "--only", "fast"]) == 0
     assert [len(settings) for settings, _ in calls] == [3, 1]
-    assert calls[1][0] == [training.TrainingSetting(lr=0.01)]
+    assert calls[1][0] == [TrainingSetting(lr=0.01)]
     assert cli.main([*command, "--only", "fast", "--seeds", "3", "4"]) == 0
-    assert calls[2][0] == [training.TrainingSetting(lr=0.01, seed=seed) for seed in (3, 4)]
+    assert calls[2][0] == [TrainingSetting(lr=0.01, seed=seed) for seed in (3, 4)]
     assert cli.main([*command, "--only", "slow"]) == 1
     assert "has no grid 'slow'; it has half, fast" in capsys.readouterr().err
 

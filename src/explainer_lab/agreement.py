@@ -203,44 +203,23 @@ def _every_change(
     for (name, lr), states in trained.items():
         for n in setting.stages if name in _STAGED else (setting.epochs,):
             if states[n].diverged_at is None:
-                observed, maps = _tuned(queries, states[n])
+                with states[n].applied() as tuned:
+                    prefix = scoring.encode(tuned, "")
+                    observed = queries.observed(tuned, prefix)
+                    maps = torch.stack([maps.own for maps in queries.maps(tuned, prefix)])
                 changed = metrics.nan_within_rounding(maps - empty, empty, metrics.machine_epsilon(empty), axes=2)
-                yield _Change("FT", name, observed, changed, n, lr, _numbers(states[n]))
-
-
-def _tuned(queries: _Queries, state: FineTuned) -> tuple[Observed, Tensor]:
-    with state.applied() as tuned:
-        prefix = scoring.encode(tuned, "")
-        return queries.observed(tuned, prefix), torch.stack([maps.own for maps in queries.maps(tuned, prefix)])
-
-
-def _numbers(state: FineTuned) -> dict[str, float]:
-    matrices = torch.stack([W.flatten(0, 1) for layer in state.update for W in (layer.key_weight, layer.value_weight)])
-    rank = metrics.participation_ratio(matrices).nanmean().item()
-    return {"loss_after": state.loss_after, "update_norm": state.norm, "update_rank": rank}
-
-
-def _random_changes(
-    checkpoint: Checkpoint, setting: _AgreementSetting, queries: _Queries, state: FineTuned
-) -> Iterator[tuple[int, int, Observed]]:
-    """Random updates as long as that of `state`, weight by weight, each and its opposite: (number, sign, observed)."""
-    for i in range(setting.n_directions):
-        drawn = state.randomised(1000 * setting.seed + i)
-        for sign in (1, -1):
-            with drawn.scaled(sign).applied() as moved:
-                yield i, sign, queries.observed(moved, scoring.encode(moved, ""))
+                matrices = torch.stack(
+                    [W.flatten(0, 1) for layer in states[n].update for W in (layer.key_weight, layer.value_weight)]
+                )
+                numbers = {
+                    "loss_after": states[n].loss_after,
+                    "update_norm": states[n].norm,
+                    "update_rank": metrics.participation_ratio(matrices).nanmean().item(),
+                }
+                yield _Change("FT", name, observed, changed, n, lr, numbers)
 
 
 # Agreement.
-
-
-def _compared(zsl: Observed, found: Sequence[_Change]) -> dict[str, Float[Tensor, "C C n layers"]]:
-    """Similarities of all changes, each with each."""
-    observed = [change.observed for change in found]
-    measures = metrics.pairwise_outputs(zsl.outputs, [one.outputs for one in observed])
-    tokens = [change.context_tokens for change in found]
-    measures |= metrics.pairwise_scores(zsl.own_scores, [one.own_scores for one in observed], tokens)
-    return measures | {"update_cosine": metrics.pairwise_maps([change.maps for change in found])}
 
 
 def _are_compared(a: _Change, b: _Change) -> bool:
@@ -249,22 +228,23 @@ def _are_compared(a: _Change, b: _Change) -> bool:
     return halves or "own" in (a.lesson, b.lesson)
 
 
-def _shown_by_layer(change: _Change, setting: _AgreementSetting) -> bool:
-    """Whether layers are kept: of contexts and whole trainings on the own, other, and first foreign demonstrations."""
-    return change.lesson in ("own", "other", *setting.foreign[:1]) and change.epochs in (None, setting.epochs)
-
-
 def _tables(setting: _AgreementSetting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
     """`changes`, `pairs` and `layers` of a setting; columns as in the README beside the published tables."""
-    measures = _compared(zsl, found)
+    observed, tokens = [change.observed for change in found], [change.context_tokens for change in found]
+    measures = metrics.pairwise_outputs(zsl.outputs, [one.outputs for one in observed])
+    measures |= metrics.pairwise_scores(zsl.own_scores, [one.own_scores for one in observed], tokens)
+    measures["update_cosine"] = metrics.pairwise_maps([change.maps for change in found])
+    by_layer_of = {"own", "other", *setting.foreign[:1]}  # of contexts and whole trainings
     pairs, layers = [], []
     for (i, a), (j, b) in combinations(enumerate(found), 2):
         if not _are_compared(a, b):
             continue
         names = {"a": a.name, "b": b.name}
         means = {name: values[i, j].nanmean().item() for name, values in measures.items()}
-        pairs.append(names | means | _repairs(zsl, a.observed, b.observed))
-        if _shown_by_layer(a, setting) and _shown_by_layer(b, setting):
+        right = (torch.from_numpy(np.asarray(one.correct)) for one in (zsl, a.observed, b.observed))
+        counts = zip(("zsl_errors", "b_fixes", "a_fixes", "both_fix"), metrics.rec2ftp_counts(*right), strict=True)
+        pairs.append(names | means | dict(counts))
+        if {a.lesson, b.lesson} <= by_layer_of and {a.epochs, b.epochs} <= {None, setting.epochs}:
             by_layer = torch.stack([measures[name][i, j].nanmean(0) for name in _BY_LAYER], 1).tolist()
             layers += [names | {"layer": n} | dict(zip(_BY_LAYER, row, strict=True)) for n, row in enumerate(by_layer)]
     rows = [_row(zsl, change, labels) for change in found]
@@ -286,11 +266,6 @@ def _row(zsl: Observed, change: _Change, labels: list[int] | None) -> dict[str, 
         "map_rank": metrics.participation_ratio(change.maps).nanmean().item(),
         **(change.training or dict.fromkeys(("loss_after", "update_norm", "update_rank"))),
     }
-
-
-def _repairs(zsl: Observed, a: Observed, b: Observed) -> dict[str, int]:
-    counts = metrics.rec2ftp_counts(*(torch.from_numpy(np.asarray(one.correct)) for one in (zsl, a, b)))
-    return dict(zip(("zsl_errors", "b_fixes", "a_fixes", "both_fix"), counts, strict=True))
 
 
 # The experiment.
@@ -346,12 +321,13 @@ class Agreement(OnCheckpoint[_AgreementSetting]):
         tables = _tables(setting, zsl, found, labels)
         own = trained["own", setting.lr][setting.epochs]
         if setting.n_directions and own.diverged_at is None:
-            drawn = _random_changes(checkpoint, setting, queries, own)
-            tables["directions"] = _directions(zsl, found, drawn)
+            tables["directions"] = _directions(zsl, found, setting, own, queries)
         right = zsl.correct.mean()
         one_label = on_checkpoint.one_label_accuracy(data, queries.examples, right, setting.split)
         settings = {"zsl_accuracy": right, "one_label_accuracy": one_label, **_main(tables, setting)}
-        settings["note"] = _note(trained)
+        ends = {f"{name} at {lr:g}": states[setting.epochs].diverged_at for (name, lr), states in trained.items()}
+        lost = "; ".join(f"{name}: step {step}" for name, step in ends.items() if step is not None)
+        settings["note"] = f"fine-tuning diverged: {lost}" if lost else ""
         arrays = {"ZSL": zsl.outputs} | {change.name: change.observed.outputs for change in found}
         return Computed({"settings": settings} | tables, self._provenance(checkpoint, data.task), arrays=arrays)
 
@@ -377,16 +353,25 @@ class Agreement(OnCheckpoint[_AgreementSetting]):
         return shared | train(others)
 
 
-def _directions(zsl: Observed, found: Sequence[_Change], drawn: Iterator[tuple[int, int, Observed]]) -> dict[str, list]:
-    """How alike random updates are to the own context and to the own training."""
-    own = [change for change in found if change.lesson == "own"]
-    context, training = own[0], max(own[1:], key=lambda change: (change.lr, change.epochs))
+def _directions(
+    zsl: Observed, found: Sequence[_Change], setting: _AgreementSetting, own: FineTuned, queries: _Queries
+) -> dict[str, list]:
+    """How alike random updates, as long as that of the own training weight by weight, are to the own lesson.
+
+    Each direction comes with its opposite.
+    """
+    changes = [change for change in found if change.lesson == "own"]
+    compared = changes[0], max(changes[1:], key=lambda change: (change.lr, change.epochs))
     rows = []
-    for i, sign, moved in drawn:
-        for change in (context, training):
-            outputs = zsl.outputs, change.observed.outputs, moved.outputs
-            similarities = {name: getattr(metrics, name)(*outputs).nanmean().item() for name in _BY_LAYER}
-            rows.append({"direction": i, "sign": sign, "a": change.name} | similarities)
+    for i in range(setting.n_directions):
+        drawn = own.randomised(1000 * setting.seed + i)
+        for sign in (1, -1):
+            with drawn.scaled(sign).applied() as moved:
+                outputs = queries.observed(moved, scoring.encode(moved, "")).outputs
+            for change in compared:
+                given = zsl.outputs, change.observed.outputs, outputs
+                similarities = {name: getattr(metrics, name)(*given).nanmean().item() for name in _BY_LAYER}
+                rows.append({"direction": i, "sign": sign, "a": change.name} | similarities)
     return as_columns(rows)
 
 
@@ -401,12 +386,3 @@ def _main(tables: Tables, setting: _AgreementSetting) -> dict[str, Any]:
         "ft_accuracy": accuracy.get(training),
         "sim_aou": sim_aou.get((context, training)),
     }
-
-
-def _note(trained: Mapping[tuple[str, float], Mapping[int, FineTuned]]) -> str:
-    """Which trainings diverged, and when."""
-    ends = {key: max(states.items())[1] for key, states in trained.items()}
-    lost = [
-        f"{name} at {lr:g}: step {end.diverged_at}" for (name, lr), end in ends.items() if end.diverged_at is not None
-    ]
-    return f"fine-tuning diverged: {'; '.join(lost)}" if lost else ""

@@ -161,7 +161,7 @@ def _name_what_a_comparison_knows(command: argparse.ArgumentParser) -> None:
 
 
 def _add_fields_of_a_training(command: argparse.ArgumentParser) -> None:
-    from explainer_lab.training import TrainingSetting  # noqa: PLC0415
+    from explainer_lab.language_models import TrainingSetting  # noqa: PLC0415
 
     for its in fields(TrainingSetting):
         command.add_argument(

@@ -18,7 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from explainer.models import loading
 from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer_lab import regression_words
-from explainer_lab.training import BETAS
+from explainer_lab.language_models import BETAS
 
 EVERY = 100  # steps from one snapshot of a training to the next
 

@@ -1,34 +1,425 @@
-"""Language models with and without momentum attention, trained from scratch in matched sets."""
+"""Training language models from scratch, with and without momentum attention, in matched sets.
 
+Settings that differ in `eta` and `average` alone start from the same weights, to the bit, and see the same windows of
+the same text in the same order. One run gives a model at several budgets of tokens: a trunk is trained at a constant
+rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0. A run that was killed resumes
+from its last checkpoint and ends with the same bits.
+Source: Dai et al. (2023), section 5; the branches: Hägele et al. 2024, arXiv 2405.18392.
+"""
+
+import copy
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.optim import Optimizer
+from tqdm import tqdm
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explainer.data import assets
-from explainer.data.files import Tables
-from explainer.errors import ExperimentError
-from explainer.models import loading
-from explainer.models.momentum_attention import LEARNED_CONVOLUTION
+from explainer.data.files import Tables, replace_file
+from explainer.errors import CheckpointError, ExperimentError
+from explainer.models import loading, momentum_attention
+from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
+from explainer.results.language_models import CURVE_WINDOWS
 from explainer.theory import momentum
-from explainer_lab import corpora, ngram
+from explainer.theory.optimisation import clipped_step
+from explainer_lab import corpora, lm_probes
 from explainer_lab.corpora import SEPARATOR, Tokens
 from explainer_lab.experiment import Computed, Experiment
-from explainer_lab.lm_probes import held_out_blocks
 from explainer_lab.on_checkpoint import as_columns
 from explainer_lab.store import SETTING, Identity
-from explainer_lab.training import (
-    FINAL_BLOCKS,
-    POSITIONS,
-    PROTOCOL,
-    WEIGHT_DECAY,
-    WITHOUT_ETA,
-    Trained,
-    TrainingSetting,
-    train,
-)
+
+NO_AVERAGE = "none"
+WITHOUT_ETA = (NO_AVERAGE, LEARNED_CONVOLUTION)
+"""What takes no decay: plain attention, and a convolution whose weights are learned."""
+
+BETAS = (0.9, 0.98)
+"""Of AdamW; Dai et al. (2023), table 10."""
+
+WEIGHT_DECAY = 0.1  # of matrices; vectors have none
+FINAL_BLOCKS = 200  # held-out blocks on which a model is evaluated at the end of a budget
+POSITIONS = 16  # positions whose losses are stored as one mean
+_BUDGET_RATIO = 4  # of one budget to the next
+_DECAYING = 5  # the last step in so many of a budget is in its branch, where the rate falls
+_CURVE_POINTS, _OTHER_BLOCKS = 40, 60
+
+
+def _given(default: Any, meaning: str) -> Any:
+    """A field with what `explainer-lab language-models --help` says of it."""
+    return field(default=default, metadata={"help": meaning})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSetting:
+    """One training run: a corpus, and a Llama of `layers` x `width` that sees `batch` windows of `length` at a step.
+
+    The largest budget is `steps` updates, each of the `branches` - 1 others a quarter of the next. `average` is a
+    name of `explainer.theory.momentum.AVERAGES` or `recency_bias`, with its `eta`, `learned_convolution`, or `none`
+    for plain attention. The learning rate rises linearly to `lr` over `warmup` steps and stays; in the last fifth of
+    each budget it falls linearly to 0. Raises ExperimentError for values that cannot be used.
+    """
+
+    corpus: str = _given(corpora.DEFAULT, "manuals, a text file, a saved or a hub data set, as name:configuration")
+    vocabulary: int = _given(512, "tokens")
+    layers: int = 2
+    width: int = 96
+    heads: int = 4
+    length: int = _given(512, "tokens in a window")
+    batch: int = _given(4, "windows in a step")
+    steps: int = _given(1280, "of the largest budget")
+    branches: int = _given(1, "budgets, each four times the one before")
+    lr: float = 3e-3
+    warmup: int = _given(50, "steps")
+    seed: int = 0
+    eta: float = _given(0.0, "decay of the averages, in (0, 1)")
+    average: str = _given(NO_AVERAGE, "none, momentum, normalised ...")
+    device: str = _given("cpu", "such as cpu or cuda")
+
+    def __post_init__(self):
+        """Check every value."""
+        share = _DECAYING * _BUDGET_RATIO ** (self.branches - 1)
+        a_fifth = f"must be a multiple of {share}, so that each of {self.branches} budgets has a fifth."
+        self._require("steps", self.steps % share == 0, a_fifth)
+        first = self.decay_begins(self.budgets[0])
+        self._require("warmup", 0 <= self.warmup <= first, f"must lie in 0 ... {first}.")
+        names = (*WITHOUT_ETA, *momentum.AVERAGES, RECENCY_BIAS)
+        self._require("average", self.average in names, f"must be one of {', '.join(names)}.")
+        self._require(
+            "eta",
+            (self.average in WITHOUT_ETA) == (self.eta == 0),
+            f"does not go with average = {self.average!r}: {' and '.join(WITHOUT_ETA)} have eta = 0, every other "
+            "average needs an eta > 0.",
+        )
+
+    def _require(self, name: str, condition: bool, message: str) -> None:
+        if not condition:
+            raise ExperimentError(f"{name} = {getattr(self, name)!r} {message}")
+
+    @property
+    def variant(self) -> str:
+        """What is compared: `plain`, or the average and its eta."""
+        if self.average == NO_AVERAGE:
+            return "plain"
+        return self.average if self.average in WITHOUT_ETA else f"{self.average}-eta{self.eta:g}"
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        size = f"{self.layers}x{self.width}-t{self.length}x{self.batch}-n{self.steps}-lr{self.lr:g}"
+        return f"{self.corpus}-{size}-seed{self.seed}-{self.variant}"
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """The budgets in steps, the smallest first."""
+        return tuple(self.steps // _BUDGET_RATIO**i for i in reversed(range(self.branches)))
+
+    @staticmethod
+    def decay_begins(budget: int) -> int:
+        """The step at which the branch of a budget leaves the trunk."""
+        return budget - budget // _DECAYING
+
+    @property
+    def work(self) -> int:
+        """Steps of trunk and branches together."""
+        return self.decay_begins(self.steps) + sum(budget // _DECAYING for budget in self.budgets)
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens that are predicted in one step."""
+        return self.batch * self.length
+
+
+# The parts of a run
+
+
+def _initial_model(setting: TrainingSetting) -> LlamaForCausalLM:
+    """A Llama with weights that depend on the seed and the sizes, not on eta, average or device."""
+    config = LlamaConfig(
+        vocab_size=setting.vocabulary,
+        max_position_embeddings=setting.length,
+        hidden_size=setting.width,
+        intermediate_size=8 * setting.width // 3,
+        num_hidden_layers=setting.layers,
+        num_attention_heads=setting.heads,
+        num_key_value_heads=setting.heads,
+        tie_word_embeddings=True,
+        initializer_range=0.6 * setting.width**-0.5,
+        bos_token_id=0,
+        eos_token_id=0,
+        use_cache=False,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(setting.seed)
+        model = LlamaForCausalLM(config)
+    if setting.average == RECENCY_BIAS:
+        momentum_attention.with_recency_bias(model, setting.eta)
+    elif setting.average == LEARNED_CONVOLUTION:
+        momentum_attention.with_learned_convolution(model)
+    elif setting.average != NO_AVERAGE:
+        momentum_attention.with_momentum(model, setting.eta, setting.average)
+    nn.Module.to(model, setting.device)  # in place; transformers decorates its own `to` in a way that hides its type
+    return model
+
+
+def _batch(stream: Tensor, setting: TrainingSetting, step: int) -> Tensor:
+    """The windows of a step, shape (batch, length + 1), at random places that depend on seed and step alone."""
+    generator = np.random.default_rng([setting.seed, step])
+    starts = torch.from_numpy(generator.integers(0, len(stream) - setting.length, setting.batch))
+    return stream[starts[:, None] + torch.arange(setting.length + 1)]
+
+
+def _learning_rate(setting: TrainingSetting, step: int, budget: int) -> float:
+    """The rate of a step (from 0): lr min(1, (step + 1) / warmup, (budget - step) / (budget / 5))."""
+    rise = (step + 1) / setting.warmup if setting.warmup else 1.0
+    return setting.lr * min(1.0, rise, (budget - step) / (budget // _DECAYING))
+
+
+def _model_flops(setting: TrainingSetting, n_parameters: int, n_tokens: int) -> float:
+    """Floating-point operations of training on D tokens: 6 N D, and 6 L T d D for causal attention.
+
+    All N parameters take part in products, the embedding as the last layer. Source: Kaplan et al. 2020, section 2.1.
+    """
+    attention = setting.layers * setting.length * setting.width
+    return 6.0 * (n_parameters + attention) * n_tokens
+
+
+# One run
+
+
+@dataclass
+class _State:
+    """Where a run stands, beside weights and moments: steps of the trunk, seconds, the curve, finished budgets."""
+
+    step: int = 0
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    losses: list[float] = field(default_factory=list)  # since the last point of the curve
+    curve: dict[str, list] = field(default_factory=lambda: {"step": [], "train": [], "held_out": []})
+    budgets: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The model of the largest budget, the result (the numbers that are determined) and the run (how long it took)."""
+
+    model: LlamaForCausalLM = field(repr=False)
+    result: Mapping[str, Any]
+    run: Mapping[str, Any]
+
+
+def train(
+    setting: TrainingSetting,
+    tokens: Tokens,
+    other_genre: Tensor,
+    *,
+    checkpoint: Path | None = None,
+    every: int = 100,
+    progress: bool = True,
+) -> Trained:
+    """Train one model, from the checkpoint if there is one, and evaluate it at every budget.
+
+    AdamW with the norm of the gradient clipped to 1; weight decay on matrices only. `other_genre` is a stream of
+    tokens to evaluate on beside the held-out part. With `checkpoint`, a file, the state is kept there every so many
+    steps of the trunk and where a branch begins. Raises DivergenceError when the loss is not finite, CheckpointError
+    for a checkpoint that is damaged or of another run, ExperimentError when the corpus is too short.
+    """
+    evaluate = _Evaluation(setting, tokens, other_genre)
+    if len(tokens.train) <= setting.length:
+        raise ExperimentError(
+            f"the training part of {tokens.corpus!r} has {len(tokens.train)} tokens, a window takes "
+            f"{setting.length + 1}; take a longer corpus or a shorter length."
+        )
+    model = _initial_model(setting)
+    optimiser = _optimiser(model, setting)
+    state = _resumed(checkpoint, setting, model, optimiser)
+    descent, branch = _Descent(setting, tokens.train, state, evaluate), None
+    done = state.step + sum(one["steps"] // _DECAYING for one in state.budgets)
+    with tqdm(total=setting.work, initial=done, desc=setting.slug, unit="step", disable=not progress) as bar:
+        for budget in setting.budgets[len(state.budgets) :]:
+            while state.step < setting.decay_begins(budget):
+                descent.step(model, optimiser, bar)
+                if checkpoint and (state.step % every == 0 or state.step == setting.decay_begins(budget)):
+                    _save_state(checkpoint, setting, model, optimiser, state)
+            branch = descent.branch(model, optimiser, budget, bar)
+            state.budgets.append({"steps": budget, **evaluate(branch)})
+    if branch is None:
+        raise CheckpointError(f"{checkpoint} is of a training that has ended; remove it.")
+    seconds = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
+    return Trained(branch, _result(branch, setting, state), seconds)
+
+
+@dataclass(frozen=True)
+class _Descent:
+    """Steps of the trunk and of its branches."""
+
+    setting: TrainingSetting
+    stream: Tensor
+    state: _State
+    evaluate: "_Evaluation"
+
+    def update(self, model: nn.Module, optimiser: Optimizer, step: int, budget: int) -> float:
+        """Descend once, at the rate that a budget has at this step; returns the loss before it."""
+        setting = self.setting
+        windows = _batch(self.stream, setting, step).to(setting.device)
+        logits = model(windows[:, :-1]).logits
+        loss = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
+        return clipped_step(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)
+
+    def step(self, model: nn.Module, optimiser: Optimizer, bar: tqdm) -> None:
+        """One step of the trunk, whose rate does not fall before the end of the largest budget."""
+        state = self.state
+        with _timed(state, self.setting.device):
+            loss = self.update(model, optimiser, state.step, self.setting.steps)
+        state.step += 1
+        state.losses.append(loss)
+        if state.step % max(1, self.setting.steps // _CURVE_POINTS) == 0:
+            state.curve["step"].append(state.step)
+            state.curve["train"].append(math.fsum(state.losses) / len(state.losses))
+            state.curve["held_out"].append(self.evaluate.on_curve(model))
+            state.losses.clear()
+        bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+        bar.update()
+
+    def branch(self, model: LlamaForCausalLM, optimiser: Optimizer, budget: int, bar: tqdm) -> LlamaForCausalLM:
+        """A copy of the model at the end of a budget, whose rate has fallen to 0."""
+        model, before = copy.deepcopy(model), copy.deepcopy(optimiser.state_dict())
+        optimiser = _optimiser(model, self.setting)
+        optimiser.load_state_dict(before)
+        for step in range(self.setting.decay_begins(budget), budget):
+            with _timed(self.state, self.setting.device):
+                self.update(model, optimiser, step, budget)
+            bar.update()
+        return model
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    """Everything that is measured of a model, on blocks that are the same for all models of a corpus."""
+
+    setting: TrainingSetting
+    tokens: Tokens
+    other_genre: Tensor
+
+    def __post_init__(self):
+        """Fail early where a text is too short."""
+        lm_probes.held_out_blocks(self.tokens, self.setting.length, 1)
+        lm_probes.spaced_blocks(self.other_genre, self.setting.length, 1)
+
+    def on_curve(self, model: nn.Module) -> float:
+        """Mean loss on a few held-out blocks."""
+        blocks, _ = lm_probes.held_out_blocks(self.tokens, self.setting.length, CURVE_WINDOWS)
+        return float(lm_probes.token_nll(model, blocks).mean())
+
+    def __call__(self, model: nn.Module) -> dict[str, Any]:
+        """Losses by block, by position and on the other genre; what is copied."""
+        setting = self.setting
+        blocks, documents = lm_probes.held_out_blocks(self.tokens, setting.length, FINAL_BLOCKS)
+        nll = lm_probes.token_nll(model, blocks)
+        elsewhere = lm_probes.spaced_blocks(self.other_genre, setting.length, _OTHER_BLOCKS)
+        repeated = lm_probes.repeated_sequences(model, setting.vocabulary, half=min(64, setting.length // 2))
+        shots = min(8, (setting.length - 2) // 4)
+        is_a_label, is_right = lm_probes.labels_in_context(model, setting.vocabulary, shots=shots)
+        return {
+            "held_out": float(nll.mean()),
+            "other_genre": float(lm_probes.token_nll(model, elsewhere).mean()),
+            "copied": repeated,
+            "is_a_label": is_a_label,
+            "is_right": is_right,
+            "document": documents,
+            "block_nll": nll.mean(1).tolist(),
+            "position_nll": [float(part.mean()) for part in nll.split(POSITIONS, dim=1)],
+            "weights": weights_digest(model),
+        }
+
+
+def _optimiser(model: nn.Module, setting: TrainingSetting) -> torch.optim.AdamW:
+    matrices = [p for p in model.parameters() if p.ndim >= 2]
+    vectors = [p for p in model.parameters() if p.ndim < 2]
+    groups = [{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=setting.lr, betas=BETAS)
+
+
+@contextmanager
+def _timed(state: _State, device: str) -> Iterator[None]:
+    wall, cpu = time.perf_counter(), time.process_time()
+    yield
+    if device != "cpu":
+        torch.cuda.synchronize()
+    state.seconds += time.perf_counter() - wall
+    state.cpu_seconds += time.process_time() - cpu
+
+
+def _result(model: LlamaForCausalLM, setting: TrainingSetting, state: _State) -> dict[str, Any]:
+    n, tokens = model.num_parameters(), setting.work * setting.tokens_per_step
+    curve = state.curve | {"tokens": [step * setting.tokens_per_step for step in state.curve["step"]]}
+    budgets = [{"tokens": one["steps"] * setting.tokens_per_step, **one} for one in state.budgets]
+    return {"parameters": n, "flops": _model_flops(setting, n, tokens), "curve": curve, "budgets": budgets}
+
+
+def weights_digest(model: nn.Module) -> str:
+    """SHA-256 of all parameters."""
+    digest = hashlib.sha256()
+    for name, parameter in model.named_parameters():
+        digest.update(name.encode())
+        digest.update(parameter.detach().float().cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+# Checkpoints: weights, moments and, in the header, the step, the setting and the curve, in one file
+
+
+def _save_state(
+    path: Path, setting: TrainingSetting, model: nn.Module, optimiser: torch.optim.Optimizer, state: _State
+) -> None:
+    tensors = {}
+    for name, parameter in model.named_parameters():
+        tensors[f"weights.{name}"] = parameter.detach()
+        tensors |= {f"{key}.{name}": value for key, value in optimiser.state[parameter].items()}
+    header = {"setting": json.dumps(asdict(setting), sort_keys=True), "progress": json.dumps(asdict(state))}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, save(tensors, header))
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"the checkpoint {path} cannot be written ({error}); free some space or choose another directory."
+        ) from error
+
+
+def _resumed(path: Path | None, setting: TrainingSetting, model: nn.Module, optimiser: torch.optim.Optimizer) -> _State:
+    """Put the state of the checkpoint, if there is one, into model and optimiser."""
+    if path is None or not path.exists():
+        return _State()
+    try:
+        with safe_open(path, "pt", device=setting.device) as file:
+            header = file.metadata()
+            if header["setting"] != json.dumps(asdict(setting), sort_keys=True):
+                raise CheckpointError(f"{path} is of the setting {header['setting']}; give each run its own file.")
+            for name, parameter in model.named_parameters():
+                parameter.data.copy_(file.get_tensor(f"weights.{name}"))
+                moments = ("step", "exp_avg", "exp_avg_sq")
+                # Copies: Windows replaces no file of which a part is still mapped.
+                optimiser.state[parameter] = {key: file.get_tensor(f"{key}.{name}").clone() for key in moments}
+        return _State(**json.loads(header["progress"]))
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"the checkpoint {path} is damaged ({error}); delete it and start again.") from error
+
+
+# The experiment
+
 
 _SIZES = ("corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches")
 _SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "device", "eta", "average")
@@ -43,7 +434,7 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     name = "language_models"
     setting = TrainingSetting
-    protocol = PROTOCOL
+    protocol = 2
     slowest_first = _SLOWEST_FIRST
     packages = ("numpy", "tokenizers", "torch", "transformers")
     shown = ("held_out", "copied")
@@ -95,8 +486,8 @@ class LanguageModels(Experiment[TrainingSetting]):
         key = setting.corpus, setting.vocabulary, setting.length
         if key not in self._counts:
             tokens = self._tokens_of(setting)
-            blocks, _ = held_out_blocks(tokens, setting.length, FINAL_BLOCKS)
-            nll = partial(ngram.nll, tokens.train, blocks, vocabulary=setting.vocabulary)
+            blocks, _ = lm_probes.held_out_blocks(tokens, setting.length, FINAL_BLOCKS)
+            nll = partial(lm_probes.counting_nll, tokens.train, blocks, vocabulary=setting.vocabulary)
             self._counts[key] = {"counting_one": nll(1), "counting_two": nll(2)}
         return self._counts[key]
 
@@ -143,7 +534,7 @@ def _tables(trained: Trained) -> Tables:
     }
 
 
-def _save_model(model: PreTrainedModel, tokens: Tokens, directory: Path) -> None:
+def _save_model(model: LlamaForCausalLM, tokens: Tokens, directory: Path) -> None:
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=tokens.tokenizer, bos_token=SEPARATOR, eos_token=SEPARATOR, unk_token=SEPARATOR
     )

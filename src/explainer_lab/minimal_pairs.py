@@ -5,7 +5,7 @@ u_ICL(A) - u_ICL(B), and that of two trainings f = u_FT(A) - u_FT(B). Exchanging
 of cos(c, f): its floor is 0, exactly. The plan and the predictions, from before the runs, are in published/PLANS.md.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from explainer.compare import comparison
 from explainer.compare.comparison import require
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, Task, TaskData
+from explainer.data.tasks import Example, TaskData
 from explainer.errors import TaskError
 from explainer.models import interventions, scoring
 from explainer.models.finetuning import FineTuned
@@ -27,7 +27,7 @@ from explainer.theory import metrics, projections
 from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.lessons import logits_with_outputs, matched_random
-from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
+from explainer_lab.on_checkpoint import FineTuningSetting, OnCheckpoint, as_columns
 
 SETS = (0, 1)  # two disjoint sets of words
 
@@ -82,7 +82,11 @@ class _Words(NamedTuple):
 
 def _draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: _MinimalPairsSetting) -> _Words:
     """Words that the two tasks answer differently, the queries with another first token; TaskError where too few."""
-    (field,) = _fields_of_both(data)
+    forms = {(its.task.fields, its.task.template, its.task.separator, its.task.labels) for its in data.values()}
+    (fields, *_, labels) = next(iter(forms))
+    if len(forms) > 1 or len(fields) != 1 or labels is not None:
+        raise TaskError(f"{'/'.join(data)}: a minimal pair has one template of one field, and free answers, in common.")
+    (field,) = fields
     examples = {
         name: {example.fields[field]: example for example in (*its.train, *its.test)} for name, its in data.items()
     }
@@ -90,28 +94,20 @@ def _draw_words(checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: _
     differ = [word for word in shared if len({of[word].answer for of in examples.values()}) == len(data)]
     order = np.random.default_rng([setting.seed, *setting.pair.encode()]).permutation(len(differ))
     words = [differ[i] for i in order]
-    first = [_first_tokens(checkpoint, data[name].task, [of[w] for w in words]) for name, of in examples.items()]
+    first = []
+    for name, of in examples.items():
+        prompts = [data[name].task.prompt(of[word]) for word in words]
+        ids = scoring.continuation_ids(checkpoint, prompts, [f" {of[word].answer}" for word in words])
+        first.append([each[0] for each in ids])
     telling = [word for word, *tokens in zip(words, *first, strict=True) if len(set(tokens)) == len(data)]
     queries = telling[: setting.n_queries]
     rest = [word for word in words if word not in queries]
-    _require_enough(setting, "n_queries", setting.n_queries, telling, "have answers with another first token")
-    _require_enough(setting, "2 k", 2 * setting.k, rest, "are left beside the queries")
-    return _Words(examples, (rest[: setting.k], rest[setting.k : 2 * setting.k]), queries)
-
-
-def _require_enough(setting: _MinimalPairsSetting, name: str, needed: int, words: Sequence[str], which: str) -> None:
-    if needed > len(words):
+    if len(queries) < setting.n_queries or len(rest) < 2 * setting.k:
         raise TaskError(
-            f"{setting.pair}: {name} = {needed} words are needed, and {len(words)} {which}; use smaller numbers."
+            f"{setting.pair}: {len(telling)} words have answers with another first token, and n_queries = "
+            f"{setting.n_queries} are needed; {len(rest)} are left, and 2 k = {2 * setting.k} are needed."
         )
-
-
-def _fields_of_both(data: Mapping[str, TaskData]) -> tuple[str, ...]:
-    """The fields of the questions; TaskError unless the tasks differ in nothing but their answers."""
-    forms = {(its.task.fields, its.task.template, its.task.separator, its.task.labels) for its in data.values()}
-    if len(forms) > 1 or len(next(iter(forms))[0]) != 1 or next(iter(forms))[3] is not None:
-        raise TaskError(f"{'/'.join(data)}: a minimal pair has one template of one field, and free answers, in common.")
-    return next(iter(forms))[0]
+    return _Words(examples, (rest[: setting.k], rest[setting.k : 2 * setting.k]), queries)
 
 
 # Contrasts.
@@ -216,12 +212,8 @@ def _run_minimal_pairs(
     trained = lessons.trained(checkpoint, setting, lessons_of, progress=progress)
     outputs, changes = _every_change(pair, trained)
     layers = similarities(outputs, setting.k, setting.epochs)
-    tables = {
-        "settings": _summary(pair, changes, layers),
-        "changes": as_columns(changes),
-        "strengths": as_columns(list(_strengths(pair, outputs))),
-        "layers": {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()},
-    }
+    tables = {"settings": _summary(pair, changes, layers), "changes": as_columns(changes)}
+    tables |= similarity_tables(outputs, setting, setting.k, setting.shots, ["upper third"])
     states = {lesson: of[setting.epochs] for lesson, of in trained.items()}
     if any(state.diverged_at is not None for state in states.values()):
         return tables, outputs
@@ -297,20 +289,28 @@ def means(by_layer: Mapping[str, Float[Tensor, " layers"]], chosen: slice = slic
     return {name: its[chosen].nanmean().item() for name, its in by_layer.items()}
 
 
+def similarity_tables(
+    outputs: Outputs, setting: FineTuningSetting, k: int, shots: Sequence[int], parts: Collection[str]
+) -> Tables:
+    """The similarities of contexts of k words and whole trainings by layer, and of each strength as means over layers.
+
+    The means are over all layers, and over those thirds of them that are named.
+    """
+    whole, rows = similarities(outputs, k, setting.epochs), []
+    chosen = {"all": slice(None)} | layer_thirds(len(whole["own"]))
+    for n in shots:
+        for epochs in setting.stages:
+            by_layer = similarities(outputs, n, epochs)
+            for part in ("all", *parts):
+                rows.append({"shots": n, "epochs": epochs, "layers": part} | means(by_layer, chosen[part]))
+    layers = {"layer": list(range(len(whole["own"])))} | {name: its.tolist() for name, its in whole.items()}
+    return {"layers": layers, "strengths": as_columns(rows)}
+
+
 def _contrasts(of: Mapping[Lesson, Tensor]) -> dict[str, Tensor]:
     """All contrasts of one strength; of NaN where a lesson is missing."""
     unknown = torch.full_like(next(iter(of.values())), torch.nan) if of else torch.full((1, 1, 1), torch.nan)
     return {name: contrast(of.get(one, unknown), of.get(two, unknown)) for name, (one, two) in CONTRASTS.items()}
-
-
-def _strengths(pair: _Pair, outputs: Outputs) -> Iterator[dict[str, Any]]:
-    """Means over layers, and over the upper third of the layers."""
-    for shots in pair.setting.shots:
-        for epochs in pair.setting.stages:
-            by_layer = similarities(outputs, shots, epochs)
-            parts = {"all": slice(None), "upper third": layer_thirds(len(by_layer["own"]))["upper third"]}
-            for part, chosen in parts.items():
-                yield {"shots": shots, "epochs": epochs, "layers": part} | means(by_layer, chosen)
 
 
 def _summary(pair: _Pair, changes: Sequence[Mapping], layers: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -409,8 +409,3 @@ class MinimalPairs(OnCheckpoint[_MinimalPairsSetting]):
         checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.names}
         tables, outputs = _run_minimal_pairs(checkpoint, data, setting, progress=progress)
         return Computed(tables, self._provenance(checkpoint), arrays=arrays(outputs))
-
-
-def _first_tokens(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[int]:
-    prompts, answers = [task.prompt(e) for e in examples], [f" {e.answer}" for e in examples]
-    return [ids[0] for ids in scoring.continuation_ids(checkpoint, prompts, answers)]

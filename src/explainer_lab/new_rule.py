@@ -30,7 +30,7 @@ from explainer.models import circuits, finetuning, interventions, recording, sco
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.results.thirds import layer_thirds
+from explainer.results.thirds import THIRDS, layer_thirds
 from explainer.theory import projections
 from explainer_lab import lessons, minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
@@ -156,7 +156,8 @@ class _Rules:
     ) -> tuple[Float[Tensor, "n layers d"], Int[np.ndarray, " n"]]:
         """Attention outputs where each query, or another prompt, is decided, and the number of its label."""
         records = list(recording.iter_records(checkpoint, prefix, prompts or self.prompts, LABELS))
-        return torch.stack([r.outputs for r in records]), np.array([int(r.log_probs.argmax()) for r in records])
+        chosen = [int(r.log_probs.argmax()) for r in records if r.log_probs is not None]  # of labels there always are
+        return torch.stack([r.outputs for r in records]), np.array(chosen)
 
 
 def label_words(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
@@ -251,8 +252,8 @@ def _run_new_rule(
         return {"settings": _summary(rules, found)} | tables
     layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
     tables["settings"] = _summary(rules, found) | minimal_pairs.means(layers)
-    tables["layers"] = {"layer": list(range(len(layers["own"])))} | {name: its.tolist() for name, its in layers.items()}
-    tables["strengths"] = as_columns(list(_strengths(rules, found)))
+    tables |= minimal_pairs.similarity_tables(found.outputs, setting, setting.k, [setting.k], THIRDS)
+    del tables["strengths"]["shots"]  # all are of k words
     if found.lost:
         return tables
     given = {"icl": ("ICL", setting.k), "ft": ("FT", setting.epochs)}
@@ -341,14 +342,6 @@ def _changes(rules: _Rules, found: _Found) -> Iterator[dict[str, Any]]:
 def _parts(n_layers: int) -> dict[str, slice]:
     """All layers, and each third of them."""
     return {"all": slice(None)} | layer_thirds(n_layers)
-
-
-def _strengths(rules: _Rules, found: _Found) -> Iterator[dict[str, Any]]:
-    """Means over layers after each number of epochs, and over each third of the layers."""
-    for epochs in rules.setting.stages:
-        by_layer = minimal_pairs.similarities(found.outputs, rules.setting.k, epochs)
-        for part, chosen in _parts(len(by_layer["own"])).items():
-            yield {"epochs": epochs, "layers": part} | minimal_pairs.means(by_layer, chosen)
 
 
 def _given(

@@ -19,8 +19,8 @@ from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
 from explainer.theory import regression
 from explainer_lab.experiment import Computed, Experiment
+from explainer_lab.language_models import NO_AVERAGE
 from explainer_lab.small_models import train_gpt
-from explainer_lab.training import NO_AVERAGE
 
 
 @dataclass(frozen=True, kw_only=True)

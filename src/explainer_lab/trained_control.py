@@ -27,7 +27,7 @@ from explainer.models import finetuning, loading, scoring
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, regression
 from explainer.theory.regression import Prompts
-from explainer_lab import in_context_llama, lessons, regression_words, shared_part, training
+from explainer_lab import in_context_llama, language_models, lessons, regression_words, shared_part
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.in_context_llama import EVERY, LlamaSetting
 from explainer_lab.on_checkpoint import as_columns
@@ -130,7 +130,7 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
         known = _known_learners(_prompts(setting.changes.context(data, setting.k, setting.seed)[1], baseline.queries))
         settings = {name: value for name, value in tables["settings"].items() if "content_free" not in name}
         lessons = _similarity_of_lessons(baseline, setting)
-        settings |= {"weights": training.weights_digest(checkpoint.model)}
+        settings |= {"weights": language_models.weights_digest(checkpoint.model)}
         settings |= {name: values.nanmean() for name, values in lessons.items()}
         swaps = {} if setting.control != "none" else {"swaps": as_columns(list(_swaps(baseline, setting, progress)))}
         return Computed(

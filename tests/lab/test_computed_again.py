@@ -121,7 +121,7 @@ def test_contexts_of_a_minimal_pair_computed_again_give_what_is_stored(starter, 
     """The whole ones, without parts of them."""
     setting = first("minimal-pairs")
     monkeypatch.setattr(type(setting), "shots", [setting.k])
-    data = {name: tasks.load(name) for name in setting.tasks}
+    data = {name: tasks.load(name) for name in setting.names}
     pair = minimal_pairs._Pair(setting, starter, data, minimal_pairs._draw_words(starter, data, setting))
     outputs, rows = minimal_pairs._every_change(pair, {lesson: {} for lesson in LESSONS})
     found = minimal_pairs.similarities(outputs, setting.k, setting.epochs)

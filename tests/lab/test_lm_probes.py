@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_study import write_corpus
 
-from explainer_lab import corpora, lm_probes, training
-from explainer_lab.training import TrainingSetting
+from explainer_lab import corpora, language_models, lm_probes
+from explainer_lab.language_models import TrainingSetting
 
 V = 300
 
@@ -16,7 +16,7 @@ V = 300
 @pytest.fixture(scope="module")
 def model():
     """A model with large weights, so that its predictions are far from uniform."""
-    made = training._initial_model(TrainingSetting(vocabulary=V, layers=1, width=8, heads=2, length=32))
+    made = language_models._initial_model(TrainingSetting(vocabulary=V, layers=1, width=8, heads=2, length=32))
     generator = torch.Generator().manual_seed(0)
     for p in made.parameters():
         p.data += 0.3 * torch.randn(p.shape, generator=generator)

@@ -70,9 +70,9 @@ def test_draws_are_those_of_the_seed(directory, checkpoint):
 
 
 def test_too_few_words_and_other_templates_are_refused(directory, checkpoint):
-    with pytest.raises(TaskError, match=r"past/participles: 2 k = 400 words are needed, and \d+ are left beside"):
+    with pytest.raises(TaskError, match=r"past/participles: .* are left, and 2 k = 400 are needed"):
         minimal_pairs._draw_words(checkpoint, DATA, setting(directory, k=200))
-    with pytest.raises(TaskError, match=r"n_queries = 400 words are needed, and \d+ have answers with another first"):
+    with pytest.raises(TaskError, match=r"another first token, and n_queries = 400 are needed"):
         minimal_pairs._draw_words(checkpoint, DATA, setting(directory, n_queries=400))
     for one, other in (
         ({}, {"separator": "\n\n"}),

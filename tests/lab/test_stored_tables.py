@@ -8,7 +8,7 @@ from published_grids import INTERVENTIONS, grids
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
 from explainer.results.published import results
-from explainer_lab import lessons, minimal_pairs, new_rule, recall, rival, shared_part, training
+from explainer_lab import language_models, lessons, minimal_pairs, new_rule, recall, rival, shared_part
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
@@ -170,5 +170,5 @@ def test_linear_attention_and_ascent_are_at_the_floor():
 def test_losses_are_numbers_and_sizes_are_those_of_today(grid):
     curve, blocks = results(grid, "curve"), results(grid, "blocks")
     assert np.isfinite(curve[["train", "held_out"]].to_numpy()).all()
-    assert set(blocks.groupby(["setting", "tokens"]).size()) == {training.FINAL_BLOCKS}
-    assert set(results(grid)["weight_decay"]) == {training.WEIGHT_DECAY}
+    assert set(blocks.groupby(["setting", "tokens"]).size()) == {language_models.FINAL_BLOCKS}
+    assert set(results(grid)["weight_decay"]) == {language_models.WEIGHT_DECAY}

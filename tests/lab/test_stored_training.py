@@ -10,7 +10,7 @@ from explainer.data import associative_recall
 from explainer.data.files import published_directory
 from explainer.models.fast_weight_model import RULES
 from explainer.results.published import results
-from explainer_lab import corpora, in_context_llama, recall, small_models, trained_control, training
+from explainer_lab import corpora, in_context_llama, language_models, recall, small_models, trained_control
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.regression import Regression
 from explainer_lab.store import Published
@@ -95,10 +95,10 @@ def test_a_language_model_begins_again_as_it_did(grid):
     """Up to the first point of its curve."""
     setting, experiment = first(grid), LanguageModels()
     assert experiment.identity(setting).key in Published(published_directory() / experiment.name).identities()
-    tokens, model = corpora.tokens(setting.corpus, setting.vocabulary), training._initial_model(setting)
-    evaluate = training._Evaluation(setting, tokens, tokens.held_out)
-    descent = training._Descent(setting, tokens.train, training._State(), evaluate)
-    optimiser, then = training._optimiser(model, setting), stored(grid, setting, "curve").iloc[0]
+    tokens, model = corpora.tokens(setting.corpus, setting.vocabulary), language_models._initial_model(setting)
+    evaluate = language_models._Evaluation(setting, tokens, tokens.held_out)
+    descent = language_models._Descent(setting, tokens.train, language_models._State(), evaluate)
+    optimiser, then = language_models._optimiser(model, setting), stored(grid, setting, "curve").iloc[0]
     for _ in range(then["step"]):
         descent.step(model, optimiser, tqdm(disable=True))
     for name in ("train", "held_out"):

@@ -16,10 +16,9 @@ from transformers import AutoTokenizer
 from explainer.errors import CheckpointError, DivergenceError, ExperimentError
 from explainer.models import momentum_attention
 from explainer.theory import momentum
-from explainer_lab import corpora, language_models, lm_probes, ngram, training
-from explainer_lab.language_models import LanguageModels
+from explainer_lab import corpora, language_models, lm_probes
+from explainer_lab.language_models import LanguageModels, TrainingSetting
 from explainer_lab.store import Store
-from explainer_lab.training import TrainingSetting
 
 TINY = TrainingSetting(vocabulary=300, layers=1, width=8, heads=2, length=16, batch=2, steps=20, branches=2, warmup=3)
 MOMENTUM = replace(TINY, average="momentum", eta=0.5)
@@ -44,7 +43,7 @@ def tokens(file, tmp_path_factory):
 
 
 def trained(setting, tokens, **options):
-    return training.train(setting, tokens, tokens.held_out, progress=False, **options)
+    return language_models.train(setting, tokens, tokens.held_out, progress=False, **options)
 
 
 # --- pairs -----------------------------------------------------------------------------------------------------
@@ -52,22 +51,22 @@ def trained(setting, tokens, **options):
 
 def test_variants_start_from_the_same_bits_and_other_seeds_do_not():
     variants = [replace(TINY, average=name, eta=0.9) for name in (*momentum.AVERAGES, "recency_bias")]
-    digests = {training.weights_digest(training._initial_model(one)) for one in (TINY, *variants)}
+    digests = {language_models.weights_digest(language_models._initial_model(one)) for one in (TINY, *variants)}
     assert len(digests) == 1
-    plain, learned = (training._initial_model(one) for one in (TINY, LEARNED))
+    plain, learned = (language_models._initial_model(one) for one in (TINY, LEARNED))
     kernels = {name for name, _ in learned.named_parameters()} - {name for name, _ in plain.named_parameters()}
     assert kernels == {"model.layers.0.self_attn.value_kernel"}
     ids = torch.arange(16)[None]
     assert torch.equal(learned(ids).logits, plain(ids).logits), "its kernel starts at 0"
-    assert training.weights_digest(training._initial_model(replace(TINY, seed=1))) not in digests
+    assert language_models.weights_digest(language_models._initial_model(replace(TINY, seed=1))) not in digests
 
 
 def test_variants_have_the_attention_that_they_name():
     ids = torch.arange(32).reshape(2, 16)
     logits = {}
     for one in (TINY, MOMENTUM, replace(MOMENTUM, average="previous"), replace(MOMENTUM, average="recency_bias")):
-        logits[one.variant] = training._initial_model(one)(ids).logits
-    plain = training._initial_model(TINY)
+        logits[one.variant] = language_models._initial_model(one)(ids).logits
+    plain = language_models._initial_model(TINY)
     assert torch.equal(momentum_attention.with_momentum(plain, 0.5, "previous")(ids).logits, logits["previous-eta0.5"])
     assert len({tuple(x.flatten().tolist()) for x in logits.values()}) == 4
 
@@ -76,27 +75,27 @@ def test_variants_have_the_attention_that_they_name():
 def test_a_batch_depends_on_seed_and_step_alone(seed, step):
     stream = torch.arange(500)
     one, other = replace(TINY, seed=seed), replace(MOMENTUM, seed=seed, lr=1.0)
-    windows = training._batch(stream, one, step)
-    assert torch.equal(windows, training._batch(stream, other, step))
+    windows = language_models._batch(stream, one, step)
+    assert torch.equal(windows, language_models._batch(stream, other, step))
     assert torch.equal(windows - windows[:, :1], torch.arange(17).expand(2, 17))
 
 
 def test_every_window_can_be_drawn():
     stream = torch.arange(20)
-    starts = {int(w[0]) for step in range(200) for w in training._batch(stream, TINY, step)}
+    starts = {int(w[0]) for step in range(200) for w in language_models._batch(stream, TINY, step)}
     assert starts == {0, 1, 2, 3}
-    published = training._batch(torch.arange(10**6), replace(TrainingSetting(), seed=3), 5)[:, 0]
+    published = language_models._batch(torch.arange(10**6), replace(TrainingSetting(), seed=3), 5)[:, 0]
     assert published.tolist() == [23941, 136603, 56625, 883297], "others would be other results: raise the protocol"
 
 
 def test_rate_rises_stays_and_falls_to_zero_in_the_last_fifth_of_each_budget():
     one = replace(TINY, steps=400, branches=2, warmup=10, lr=2.0)
     assert one.budgets == (100, 400) and one.work == 320 + 20 + 80
-    rates = [training._learning_rate(one, step, 100) for step in range(100)]
+    rates = [language_models._learning_rate(one, step, 100) for step in range(100)]
     np.testing.assert_allclose(rates[:10], np.arange(1, 11) / 5)
     assert set(rates[10:81]) == {2.0}
     np.testing.assert_allclose(rates[80:], np.arange(20, 0, -1) / 10)
-    assert {training._learning_rate(one, step, 400) for step in range(10, 321)} == {2.0}
+    assert {language_models._learning_rate(one, step, 400) for step in range(10, 321)} == {2.0}
 
 
 def test_a_branch_leaves_the_trunk_as_it_was(tokens):
@@ -119,10 +118,10 @@ def test_a_setting_has_the_numbers_of_its_largest_budget(tokens, branches):
 def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
     """Five steps, against the equations written out (Loshchilov & Hutter 2019, algorithm 2)."""
     one = replace(TINY, steps=5, branches=1, warmup=0, lr=1e-2)
-    model = training._initial_model(one).double()
+    model = language_models._initial_model(one).double()
     moments = {}
     for step in range(5):
-        windows = training._batch(tokens.train, one, step)
+        windows = language_models._batch(tokens.train, one, step)
         cross_entropy(model(windows[:, :-1]).logits.flatten(0, 1), windows[:, 1:].flatten()).backward()
         norm = math.sqrt(sum(float((p.grad**2).sum()) for p in model.parameters()))
         for name, p in model.named_parameters():
@@ -130,8 +129,8 @@ def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
             m, v = moments.get(name, (0.0, 0.0))
             m, v = 0.9 * m + 0.1 * g, 0.98 * v + 0.02 * g**2
             moments[name] = m, v
-            rate = training._learning_rate(one, step, 5)
-            decay = training.WEIGHT_DECAY if p.ndim == 2 else 0.0
+            rate = language_models._learning_rate(one, step, 5)
+            decay = language_models.WEIGHT_DECAY if p.ndim == 2 else 0.0
             corrected = (m / (1 - 0.9 ** (step + 1))) / ((v / (1 - 0.98 ** (step + 1))).sqrt() + 1e-8)
             p.data = p.data - rate * decay * p.data - rate * corrected
             p.grad = None
@@ -156,7 +155,12 @@ def end(done):
 @pytest.mark.parametrize(("stop", "first"), [(1, 0), (4, 4), (9, 8), (18, 16)])
 def test_an_interrupted_run_goes_on_from_its_last_state_and_ends_with_the_same_bits(tokens, tmp_path, stop, first):
     """Before there is a state, in the branch of the small budget, on the trunk, in the branch of the large one."""
-    one, path, update, steps = LEARNED if stop == 9 else MOMENTUM, tmp_path / "state", training._Descent.update, []
+    one, path, update, steps = (
+        LEARNED if stop == 9 else MOMENTUM,
+        tmp_path / "state",
+        language_models._Descent.update,
+        [],
+    )
 
     def interrupted(*arguments):
         if len(steps) == stop:
@@ -166,7 +170,7 @@ def test_an_interrupted_run_goes_on_from_its_last_state_and_ends_with_the_same_b
 
     whole = end(trained(one, tokens))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training._Descent, "update", interrupted)
+        patch.setattr(language_models._Descent, "update", interrupted)
         with pytest.raises(KeyboardInterrupt):
             trained(one, tokens, checkpoint=path, every=2)
         done, stop = len(steps), None
@@ -189,14 +193,14 @@ def test_checkpoints_that_cannot_be_used(tokens, tmp_path):
 
 
 def test_divergence_is_named(tokens, monkeypatch):
-    real = training._initial_model
+    real = language_models._initial_model
 
     def ruined(setting):
         model = real(setting)
         model.get_input_embeddings().weight.data[0] = math.nan
         return model
 
-    monkeypatch.setattr(training, "_initial_model", ruined)
+    monkeypatch.setattr(language_models, "_initial_model", ruined)
     with pytest.raises(DivergenceError, match=r"the loss at step 0 is nan; lower the learning rate"):
         trained(TINY, tokens)
 
@@ -207,9 +211,9 @@ def test_divergence_is_named(tokens, monkeypatch):
 @pytest.mark.parametrize(("length", "twice", "shots"), [(16, 8, 3), (129, 64, 8), (160, 64, 8)])
 def test_copying_is_asked_of_64_tokens_and_8_examples_or_of_what_a_window_holds(tokens, length, twice, shots):
     one, asked = replace(TINY, length=length), set()
-    model = training._initial_model(one)
+    model = language_models._initial_model(one)
     model.get_input_embeddings().register_forward_hook(lambda _, ids, __: asked.add(tuple(ids[0].shape)))
-    training._Evaluation(one, tokens, tokens.train)(model)
+    language_models._Evaluation(one, tokens, tokens.train)(model)
     assert {tokens for _, tokens in asked} == {length, 2 * twice, 4 * shots + 2}
     assert {(32, 2 * twice), (256, 4 * shots + 2)} <= asked
 
@@ -217,12 +221,12 @@ def test_copying_is_asked_of_64_tokens_and_8_examples_or_of_what_a_window_holds(
 def test_flops_count_every_product():
     """Forward products of one sequence counted by hand: 2 m k n for an (m, k) by (k, n) product."""
     one = TrainingSetting(vocabulary=300, layers=2, width=8, heads=2, length=16)
-    model, T, d, V, inner = training._initial_model(one), 16, 8, 300, 21
+    model, T, d, V, inner = language_models._initial_model(one), 16, 8, 300, 21
     layer = 2 * T * (4 * d * d + 3 * d * inner)
     forward = 2 * layer + 2 * T * d * V + 2 * (2 * T * T * d)  # half of the scores and half of the sums are used
     vectors = 5 * d
     n = model.num_parameters() - vectors
-    assert training._model_flops(one, n, T) == 3 * forward
+    assert language_models._model_flops(one, n, T) == 3 * forward
 
 
 # --- settings and grids ----------------------------------------------------------------------------------------
@@ -261,9 +265,9 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert [row["tokens"] for row in budgets] == [5 * 2 * 16, 20 * 2 * 16]
     assert (curve[-1]["tokens"], rows[0]["tokens"]) == (16 * 2 * 16, 20 * 2 * 16)
     assert rows[0]["held_out"] == budgets[1]["held_out"]
-    blocks_of_16, _ = lm_probes.held_out_blocks(corpora.tokens(file, 300), 16, training.FINAL_BLOCKS)
+    blocks_of_16, _ = lm_probes.held_out_blocks(corpora.tokens(file, 300), 16, language_models.FINAL_BLOCKS)
     for name, last in (("counting_one", 1), ("counting_two", 2)):
-        direct = ngram.nll(corpora.tokens(file, 300).train, blocks_of_16, last, 300)
+        direct = lm_probes.counting_nll(corpora.tokens(file, 300).train, blocks_of_16, last, 300)
         assert rows[0][name] == rows[1][name] == pytest.approx(direct, rel=1e-3)
     for n in (0, 1):
         of_one = [row["nll"] for row in blocks if row["tokens"] == budgets[n]["tokens"]]
@@ -285,7 +289,7 @@ def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
     (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["settings"].to_pylist()
     place = language_models._run_directory(LanguageModels().identity(one)) / "model"
     model = momentum_attention.load(place)
-    assert training.weights_digest(model) == row["weights"]
+    assert language_models.weights_digest(model) == row["weights"]
     assert model.config.momentum_eta == 0.5
     tokenizer = AutoTokenizer.from_pretrained(place)
     assert tokenizer("the model")["input_ids"] == corpora.tokens(file, 300).tokenizer.encode("the model").ids
