@@ -95,7 +95,7 @@ def test_contexts_and_the_first_epoch_are_as_alike_as_stored(starter):
     """Training is repeated one run at a time, not side by side as for the tables."""
     setting = first("agreement")
     data = tasks.load(setting.task)
-    queries, given = comparison.draw_queries(data, setting.comparison), agreement.lessons(setting, tasks.load)
+    queries, given = comparison.draw_queries(data, setting.comparison), agreement._lessons_of(setting, tasks.load)
 
     def outputs(model, context):
         return comparison.observe(model, scoring.encode(model, context), data.task, queries).outputs

@@ -121,11 +121,6 @@ class Architecture:
         return self.layers[0].query.heads
 
     @property
-    def n_key_heads(self) -> int:
-        """Number of key (and value) heads of a layer; query head h uses key head h // (n_heads // n_key_heads)."""
-        return self.layers[0].key.heads
-
-    @property
     def head_size(self) -> int:
         """Width of one head."""
         return self.layers[0].key.head_size

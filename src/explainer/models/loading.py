@@ -35,9 +35,6 @@ _NO_WEIGHTS = re.compile(
 )
 """What older versions wrote beside the weights and newer ones compute: frequencies, masks, positions, versions."""
 
-_TOLERANCE = 1e-3
-"""Of logits, in float32 and float64."""
-
 _HALF_PRECISION = 0.3
 """Standard deviations of the logits by which they may differ on average in half precision; bfloat16 makes 0.11."""
 
@@ -187,7 +184,7 @@ def _require_packed_as_whole(checkpoint: Checkpoint) -> None:
             ids = torch.tensor([[*prefix, *rows[i]]], device=checkpoint.device)
             whole = checkpoint.model(input_ids=ids).logits[0, -1].float()
             if checkpoint.dtype.itemsize > 2:
-                same = torch.allclose(logits[0], whole, atol=_TOLERANCE, rtol=_TOLERANCE)
+                same = torch.allclose(logits[0], whole, atol=1e-3, rtol=1e-3)
             else:
                 same = (logits[0] - whole).abs().mean() < _HALF_PRECISION * whole.std()
             if not same:
