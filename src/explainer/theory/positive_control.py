@@ -57,7 +57,7 @@ def linear_maps(heads: _Heads, E: Float[Tensor, "n tokens D"]) -> Float[Tensor, 
 # Part 2. The construction.
 
 
-class _Lesson(NamedTuple):
+class Lesson(NamedTuple):
     """Examples, of which the last token is the input x_i, and their targets."""
 
     examples: Float[Tensor, "N T d"]
@@ -88,7 +88,7 @@ def zero_shot_tokens(X: Float[Tensor, "n T d"], d_out: int) -> Float[Tensor, "n 
     return torch.cat([X, said, X.new_zeros(*X.shape[:2], d_out)], 2)
 
 
-def demonstration_tokens(lesson: _Lesson, rate: float) -> Float[Tensor, "N D"]:
+def demonstration_tokens(lesson: Lesson, rate: float) -> Float[Tensor, "N D"]:
     """Write demonstrations (x_i, -eta x_i, eta y_i), of which W_V makes error signals, eta (y_i - W_0 x_i)."""
     x, y = lesson.examples[:, -1], lesson.targets
     return torch.cat([x, -rate * x, rate * y], 1)
@@ -141,8 +141,8 @@ class _Compared(NamedTuple):
 
 def _compare(
     heads: _Heads,
-    shown: _Lesson,
-    taught: _Lesson,
+    shown: Lesson,
+    taught: Lesson,
     queries: Float[Tensor, "n T d"],
     *,
     rate: float,
@@ -235,9 +235,9 @@ def _draw_task(centre: Float[Tensor, "d_out d"], generator: torch.Generator) -> 
     return centre + _matrix(d_out, d, generator)
 
 
-def _lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> _Lesson:
+def _lesson_of(W: Float[Tensor, "d_out d"], examples: Float[Tensor, "N T d"]) -> Lesson:
     """Give examples their targets in a task, y_i = W x_i."""
-    return _Lesson(examples, examples[:, -1] @ W.T)
+    return Lesson(examples, examples[:, -1] @ W.T)
 
 
 def _matrix(d_out: int, d: int, generator: torch.Generator) -> Float[Tensor, "d_out d"]:
@@ -283,7 +283,7 @@ _LESSONS = "own", "other", "shuffled", "foreign"
 other's targets, other inputs and another task."""
 
 
-def _draw(setting: PositiveControlSetting, seed: int) -> tuple[_Heads, dict[str, _Lesson], Float[Tensor, "n T d"]]:
+def _draw(setting: PositiveControlSetting, seed: int) -> tuple[_Heads, dict[str, Lesson], Float[Tensor, "n T d"]]:
     """A layer, the lessons of a task by name, and queries."""
     generator = torch.Generator().manual_seed(seed)
     s, draw = setting, partial(_draw_inputs, T=setting.own_tokens, d=setting.d, generator=generator, unit=setting.unit)
