@@ -34,7 +34,7 @@ def _answers(checkpoint: Checkpoint, task: str) -> dict[str, list[Answers]]:
     "random: <kind>, <draw>" with its "alone" for as many other heads of the same layers.
     """
     normal, alone = draw_prompts(task), draw_prompts(task, demonstrations=0)
-    mixed, heads = shuffled(normal), strongest_heads(checkpoint)
+    mixed, heads = _shuffled(normal), _strongest_heads(checkpoint)
     means = circuits.mean_head_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
     found = {
         "whole": answer_queries(checkpoint, normal),
@@ -55,7 +55,7 @@ def _answers(checkpoint: Checkpoint, task: str) -> dict[str, list[Answers]]:
     return found
 
 
-def shuffled(bench: Bench) -> Bench:
+def _shuffled(bench: Bench) -> Bench:
     """The same inputs, answers and queries, with no answer left at its own input; TaskError where that cannot be."""
     mixed = tuple(_shuffled_answers(each, seed) for seed, each in enumerate(bench.demonstrations))
     return replace(bench, demonstrations=mixed)
@@ -76,7 +76,7 @@ def _shuffled_answers(examples: Sequence[Example], seed: int) -> tuple[Example, 
             return tuple(replace(one, answer=other) for one, other in zip(examples, mixed, strict=True))
 
 
-def strongest_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict[str, list[HeadIndex]]:
+def _strongest_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dict[str, list[HeadIndex]]:
     """The m strongest heads of each of KINDS: on 4 sequences of n random tokens said twice, and on 4 prompts of "past".
 
     The answer heads are found on a task that no page asks about, so that they are chosen on one and judged on others.

@@ -213,7 +213,7 @@ class _State:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class _Trained:
     """The model of the largest budget, the result (the numbers that are determined) and the run (how long it took)."""
 
     model: LlamaForCausalLM = field(repr=False)
@@ -229,7 +229,7 @@ def train(
     checkpoint: Path | None = None,
     every: int = 100,
     progress: bool = True,
-) -> Trained:
+) -> _Trained:
     """Train one model, from the checkpoint if there is one, and evaluate it at every budget.
 
     AdamW with the norm of the gradient clipped to 1; weight decay on matrices only. `other_genre` is a stream of
@@ -259,7 +259,7 @@ def train(
     if branch is None:
         raise CheckpointError(f"{checkpoint} is of a training that has ended; remove it.")
     seconds = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
-    return Trained(branch, _result(branch, setting, state), seconds)
+    return _Trained(branch, _result(branch, setting, state), seconds)
 
 
 @dataclass(frozen=True)
@@ -503,7 +503,7 @@ def _run_directory(its: Identity) -> Path:
     return assets.cache_dir() / "training" / Path(its.filename).stem
 
 
-def _tables(trained: Trained) -> Tables:
+def _tables(trained: _Trained) -> Tables:
     """`settings`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
 
     `blocks` is the loss of each held-out block and `positions` that of each stretch of POSITIONS positions, at every

@@ -80,13 +80,13 @@ def test_answers_of_which_one_is_half_have_one_order_in_which_none_stays(answers
 
 def test_every_condition_of_head_circuits_is_asked_as_it_is_named(checkpoint, monkeypatch):
     asked = {kind: [(i, i), (i, i + 1)] for i, kind in enumerate(compare.head_circuits.KINDS)}
-    monkeypatch.setattr(head_circuits, "strongest_heads", lambda _: asked)
+    monkeypatch.setattr(head_circuits, "_strongest_heads", lambda _: asked)
     monkeypatch.setattr(
         head_circuits, "answer_queries", lambda _, bench, cut=None, off=(), means=None: (bench, cut, off, means)
     )
     found = head_circuits._answers(checkpoint, "plurals")
     assert set(found) == set(compare.head_circuits.stored("plurals").answers)
-    whole, mixed = found["whole"][0], head_circuits.shuffled(found["whole"][0])
+    whole, mixed = found["whole"][0], head_circuits._shuffled(found["whole"][0])
     for name, (bench, cut, off, means) in found.items():
         demonstrations = ((),) * len(SETS) if name.endswith("alone") else whole.demonstrations
         assert bench.demonstrations == (mixed.demonstrations if "shuffled" in name else demonstrations), name
@@ -136,11 +136,11 @@ def test_a_sample_of_few_shots_is_computed_again(starter, monkeypatch):
 def test_a_sample_of_head_circuits_is_computed_again(starter):
     one, every = (compare.head_circuits.draw_prompts("plurals", sets) for sets in ([0], SETS))
     alone = compare.head_circuits.draw_prompts("plurals", [0], demonstrations=0)
-    off = head_circuits.strongest_heads(starter)["answer"]
+    off = head_circuits._strongest_heads(starter)["answer"]
     means = circuits.mean_head_outputs(starter, [columns.ids for columns in every.columns(starter)])
     for name, found in (
         ("cut: input", answer_queries(starter, one, CUTS["input"])),
-        ("shuffled", answer_queries(starter, head_circuits.shuffled(one))),
+        ("shuffled", answer_queries(starter, head_circuits._shuffled(one))),
         ("off: answer, alone", answer_queries(starter, alone, off=off, means=means)),
     ):
         stored = compare.head_circuits.stored("plurals").answers[name][0]

@@ -125,7 +125,7 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
 
 def test_induction_heads_are_found_as_for_the_circuits(tables, found, checkpoint):
     scores = torch.tensor(tables["heads"]["induction_score"]).view(len(found.layers), -1)
-    of_circuits = head_circuits.strongest_heads(checkpoint, scores.numel())["induction"]
+    of_circuits = head_circuits._strongest_heads(checkpoint, scores.numel())["induction"]
     assert circuits.strongest_heads(scores, scores.numel()) == of_circuits
 
 
