@@ -5,7 +5,7 @@ import copy
 import pytest
 import tiny_models
 import torch
-from transformers import AutoModelForCausalLM, OlmoConfig, OlmoForCausalLM
+from transformers import AutoModelForCausalLM, OlmoConfig, OlmoForCausalLM, Qwen2Config
 
 from explainer.errors import CheckpointError
 from explainer.models import architectures, hooks
@@ -79,7 +79,8 @@ def test_rotation_is_that_of_the_model_and_its_transpose_takes_it_back(model, pa
 
 
 def test_windows_of_sliding_attention():
-    model = AutoModelForCausalLM.from_config(tiny_models.WINDOW)
+    window = {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}
+    model = AutoModelForCausalLM.from_config(Qwen2Config(**tiny_models.FURTHER["mistral"] | window))
     assert [layer.window for layer in architectures.architecture(model).layers] == [None, 8, 8]
 
 
