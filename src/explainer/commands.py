@@ -131,7 +131,7 @@ def _add_look(commands: argparse._SubParsersAction) -> None:
 
 
 def _look(options: argparse.Namespace) -> int:
-    from explainer.compare.look import look  # noqa: PLC0415
+    from explainer.compare.few_shots import Look  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import loading, memory  # noqa: PLC0415
 
@@ -150,7 +150,7 @@ def _look(options: argparse.Namespace) -> int:
             memory.require_memory(model, options.device, need(dtype))
             checkpoint = loading.load(model, dtype=dtype, device=options.device)
             for name, k, n in product(names, options.k, options.queries):
-                found = look(checkpoint, data[name], k, seeds, n)
+                found = Look.of(checkpoint, data[name], k, seeds, n)
                 shown = (f"{each:.2f}" for each in (found.zero_shot, found.in_context, found.difference))
                 constant = "-" if found.constant is None else f"{found.constant:.2f}"
                 learns = "yes" if found.learns else "not settled"

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 from tqdm import tqdm
 
-from explainer.compare import comparison, controls, observations
+from explainer.compare import comparison, controls
 from explainer.compare.comparison import ComparisonSetting, Observed, require
 from explainer.data import tasks
 from explainer.data.files import Tables
@@ -54,13 +54,10 @@ def _half(data: TaskData, k: int, seed: int, *, second: bool) -> tuple[Task, lis
 
 
 OF_A_TASK: Mapping[str, controls.Demonstrations] = {
-    "own": controls.own,
-    "reordered": controls.reordered,
-    "other": controls.other,
+    **{name: controls.LESSONS[name] for name in ("own", "reordered", "other")},
     "first half": partial(_half, second=False),
     "second half": partial(_half, second=True),
-    "shuffled": controls.shuffled,
-    "nonsense": controls.nonsense,
+    **{name: controls.LESSONS[name] for name in ("shuffled", "nonsense")},
 }
 """Lessons that a task gives: its demonstrations, others that teach the same, and some that teach less."""
 
@@ -253,7 +250,7 @@ def _tables(setting: _AgreementSetting, zsl: Observed, found: Sequence[_Change],
 
 def _row(zsl: Observed, change: _Change, labels: list[int] | None) -> dict[str, Any]:
     z, u = (torch.nn.functional.normalize(h.double(), dim=-1) for h in (zsl.outputs, change.observed.outputs))
-    accuracies = observations.accuracy_measures(change.observed, labels)
+    accuracies = change.observed.accuracy_measures(labels)
     accuracies.pop("content_free", None)
     return {
         "change": change.name,

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.compare import controls
+from explainer.compare.controls import CONTROLS
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -27,9 +28,9 @@ from explainer_lab.lessons import N_RANDOM, PairedPasses
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
 
 MODELS: Mapping[str, controls.Model] = {
-    "trained": controls.as_loaded,
-    "untrained": controls.untrained,
-    "untrained-layers": controls.untrained_layers,
+    "trained": CONTROLS["none"].model,
+    "untrained": CONTROLS["untrained"].model,
+    "untrained-layers": CONTROLS["untrained-layers"].model,
 }
 """The model that is studied: the checkpoint, or one of the untrained models of `controls`."""
 
@@ -240,7 +241,7 @@ def _demonstrations(shared: _Shared) -> dict[str, tuple[Task, list[Example]]]:
     setting = shared.setting
     kinds = {"own": shared.demonstrations()}
     try:
-        kinds["other"] = controls.other(shared.own, setting.k, setting.seed)
+        kinds["other"] = controls.LESSONS["other"](shared.own, setting.k, setting.seed)
     except TaskError as error:
         shared.notes.append(f"no other demonstrations: {error}")
     return kinds | {"foreign": controls.own(shared.foreign, setting.k, setting.seed)}

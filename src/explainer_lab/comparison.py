@@ -38,12 +38,12 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
 
     def holds(self, setting: ComparisonSetting) -> tuple[int, int]:
         """A second model under a control that has one, and one update."""
-        return 1 + (setting.changes.model is not controls.as_loaded), 1
+        return 1 + (setting.changes.model is not controls.CONTROLS["none"].model), 1
 
     def parts(self, setting: ComparisonSetting) -> dict[str, Any]:
         """Weights and data; without the data if the hub would have to be asked for them."""
         data = self._data_part(setting.task)
-        if data and setting.changes.needs_foreign:
+        if data and controls.LESSONS["foreign"] in (setting.changes.context, setting.changes.training):
             data |= {"foreign": self._foreign_digest(setting.task)}
         return {"weights": self._weights(setting.checkpoint), "data": data}
 

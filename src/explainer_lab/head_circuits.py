@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from explainer.compare.head_circuits import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, answer_queries, draw_prompts
+from explainer.compare.head_circuits import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, answer_queries
 from explainer.data.tasks import Example
 from explainer.errors import TaskError
 from explainer.models import circuits
@@ -33,7 +33,7 @@ def _answers(checkpoint: Checkpoint, task: str) -> dict[str, list[Answers]]:
     "cut: ..." for each of CUTS and "cut, shuffled"; "off: <kind>" and "off: <kind>, alone" for each of KINDS, and
     "random: <kind>, <draw>" with its "alone" for as many other heads of the same layers.
     """
-    normal, alone = draw_prompts(task), draw_prompts(task, demonstrations=0)
+    normal, alone = Bench.draw(task), Bench.draw(task, demonstrations=0)
     mixed, heads = _shuffled(normal), _strongest_heads(checkpoint)
     means = circuits.mean_head_outputs(checkpoint, [columns.ids for columns in normal.columns(checkpoint)])
     found = {
@@ -82,7 +82,7 @@ def _strongest_heads(checkpoint: Checkpoint, m: int = HEADS, n: int = 50) -> dic
     The answer heads are found on a task that no page asks about, so that they are chosen on one and judged on others.
     """
     found: dict[str, list[torch.Tensor]] = {kind: [] for kind in KINDS}
-    asked = draw_prompts("past", range(4), queries=1)
+    asked = Bench.draw("past", range(4), queries=1)
     for seed, columns in enumerate(asked.columns(checkpoint)):
         maps = circuits.attention_maps(checkpoint, circuits.repeated_random_tokens(checkpoint, n, seed))
         found["previous token"].append(circuits.previous_token_score(maps))

@@ -97,10 +97,15 @@ class _NewRuleSetting(on_checkpoint.FineTuningSetting):
 
 
 def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
-    """k words to show and n to ask, with their labels under rule A or B, as a task; raises as `cued_words.draw`."""
-    words, labels = cued_words.draw(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
+    """k words to show and n to ask, with their labels under rule A or B, as a task; raises as `draw_words`."""
+    (words,), labels = cued_words.draw_words(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
     examples = label_words(words, [labels[number] for _, number in words])
     return TaskData(TASK, tuple(examples[:k]), tuple(examples[k:]))
+
+
+def _draw_words(setting: NewRuleSetting) -> list[list[Word]]:
+    """Two sets of k words, and the queries."""
+    return cued_words.draw_words(setting.cue, setting.seed, setting.k, setting.k, setting.n_queries)
 
 
 def _labels_of_cues(cue: str, seed: int) -> Int[np.ndarray, "2 4"]:
@@ -117,9 +122,9 @@ class _Rules:
     checkpoint: Checkpoint
 
     @cached_property
-    def words(self) -> tuple[list[Word], ...]:
+    def words(self) -> list[list[Word]]:
         """Two sets of words, and the queries."""
-        return cued_words.draw_sets(self.setting.cue, self.setting.seed, self.setting.k, self.setting.n_queries)
+        return _draw_words(self.setting)
 
     def examples(self, rule: str, words: Sequence[Word]) -> list[Example]:
         """Words with their labels under rule A or B."""
@@ -444,8 +449,7 @@ class NewRule(OnCheckpoint[_NewRuleSetting]):
 
     def parts(self, setting: _NewRuleSetting) -> dict[str, Any]:
         """Weights, the words, and their labels."""
-        words = cued_words.draw_sets(setting.cue, setting.seed, setting.k, setting.n_queries)
-        drawn = repr((words, _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
+        drawn = repr((tuple(_draw_words(setting)), _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
 
     def compute(self, setting: _NewRuleSetting, *, progress: bool) -> Computed:

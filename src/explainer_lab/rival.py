@@ -127,7 +127,7 @@ class _Rival:
         lessons, selected = {}, {}
         for data, name in ((own, ""), (foreign, "_foreign")):
             queries = tasks.queries(data, n + setting.n_selection, setting.seed)
-            for kind, lesson in (("", controls.own), ("_shuffled", controls.shuffled)):
+            for kind, lesson in (("", controls.own), ("_shuffled", controls.LESSONS["shuffled"])):
                 lessons[name + kind] = lesson(data, *drawn)
                 prefix = context(checkpoint, *lessons[name + kind])
                 selected[name + kind] = PairedPasses.of(checkpoint, prefix, data.task, queries[n:])

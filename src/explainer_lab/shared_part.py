@@ -35,11 +35,7 @@ from explainer_lab.minimal_pairs import contrast, contrast_agreement
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 CONTEXTS: Mapping[str, controls.Demonstrations] = {
-    "own": controls.own,
-    "reordered": controls.reordered,
-    "other": controls.other,
-    "shuffled": controls.shuffled,
-    "nonsense": controls.nonsense,
+    name: controls.LESSONS[name] for name in ("own", "reordered", "other", "shuffled", "nonsense")
 }
 """Lessons that a task gives; beside them stand the demonstrations of the other tasks of the setting, by name."""
 

@@ -71,7 +71,7 @@ class _TrainedControlSetting(comparison.ComparisonSetting):
         its = super().changes
 
         def meant(given: Demonstrations) -> Demonstrations:
-            return _foreign if given is controls.foreign else given
+            return _foreign if given is controls.LESSONS["foreign"] else given
 
         return replace(its, context=meant(its.context), training=meant(its.training))
 
@@ -164,7 +164,7 @@ def _snapshot_directory(setting: _TrainedControlSetting) -> Path:
 def _similarity_of_lessons(baseline: Baseline, setting: _TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
     """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
     checkpoint, task = baseline.checkpoint, baseline.data.task
-    ids, _ = scoring.context_ids(checkpoint, *controls.other(baseline.data, setting.k, setting.seed))
+    ids, _ = scoring.context_ids(checkpoint, *controls.LESSONS["other"](baseline.data, setting.k, setting.seed))
     other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
     outputs = baseline.zsl.outputs, baseline.icl.outputs, other.outputs
     return {

@@ -63,6 +63,7 @@ def test_every_command_is_one_and_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that
     assert max(need for *_, need in asked) < T4
     comparisons = asked[0][1]
     assert {one.task: (one.k, one.lr) for one in comparisons} == {
-        task: (papers.DEMONSTRATIONS[task], papers.LEARNING_RATE["1.3B"][task]) for task in papers.TASKS
+        task: (papers.quoted("demonstrations")[task], papers.quoted("learning_rate")["1.3B"][task])
+        for task in papers.TASKS
     }
     assert {(one.control, one.position, one.n_queries) for one in comparisons} == {("none", "prompt", 56)}

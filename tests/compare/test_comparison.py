@@ -10,9 +10,9 @@ import tiny_models
 import torch
 from toy_study import ALIKE, DATA, LABELS, TOY, N, compute, setting
 
-from explainer.compare import comparison, controls, observations, similarities
+from explainer.compare import comparison, controls
 from explainer.compare.comparison import draw_queries, prepare, run_comparison
-from explainer.compare.controls import CONTROLS
+from explainer.compare.controls import CONTROLS, LESSONS
 from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.errors import ExperimentError, TaskError
@@ -93,16 +93,16 @@ def test_content_free_query_is_the_template_of_not_available(result, checkpoint)
 def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
     log_probs = np.array([[-1.0, -2.0], [-1.0, -1.2], [-1.0, -1.4], [-1.0, -1.9]])  # differences 1, .2, .4, .9
     observed = comparison.Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
-    row = observations.accuracy_measures(observed, [0, 1, 1, 0])
+    row = observed.accuracy_measures([0, 1, 1, 0])
     assert row["accuracy"] == 0.5
     assert row["calibrated_accuracy"] == 1  # less the mean, 0.625
     assert row["content_free_accuracy"] == 0.75  # less 0.3
     assert row["auc"] == 1
     assert row["macro_f1"] == pytest.approx((4 / 6 + 0) / 2)
     assert "per_token_accuracy" not in row
-    longer = observations.accuracy_measures(replace(observed, label_tokens=np.array([[1, 2]] * 4)), [0, 1, 1, 0])
+    longer = replace(observed, label_tokens=np.array([[1, 2]] * 4)).accuracy_measures([0, 1, 1, 0])
     assert longer == row | {"per_token_accuracy": 0.75}  # means -1 and -1, -.6, -.7, -.95: all but the last
-    alike = observations.accuracy_measures(replace(observed, label_tokens=np.array([[2, 2]] * 4)), [0, 1, 1, 0])
+    alike = replace(observed, label_tokens=np.array([[2, 2]] * 4)).accuracy_measures([0, 1, 1, 0])
     assert alike == row
 
 
@@ -158,7 +158,7 @@ def test_scores_that_are_alike_agree_on_tokens_and_examples():
     spans = [(2 + 20 * e, 12 + e) for e in range(8)]
     training = [torch.nn.functional.pad(scores[0, :, start : start + n, None], (0, 0, 1, 0)) for start, n in spans]
     icl, ft = SimpleNamespace(context_scores=scores), SimpleNamespace(queries=torch.ones(1, 2, 1))
-    found = similarities.of_training_tokens(icl, ft, training, spans, 0)
+    found = comparison._of_training_tokens(icl, ft, training, spans, 0)
     assert all(found.pop(f"{name}_tau_b_permuted").max() < 1 for name in ("example", "example_mean"))
     chances = {"example_recall_chance": 5 / 8, "example_mean_recall_chance": 5 / 8, "top_k_recall_chance": 100 / 124}
     alike = "kendall_tau_b", "kendall_tau_a", "top_k_recall"
@@ -214,7 +214,7 @@ def test_rec2ftp_has_its_counts_and_its_chance():
 
 def test_summaries_leave_out_what_does_not_exist_and_fill_up_what_was_not_measured():
     values = torch.tensor([[1.0, 2.0, torch.nan], [3.0, torch.nan, torch.nan]], dtype=torch.float64)
-    layers, queries = similarities.summaries({"measure": values}, 3)
+    layers, queries = comparison._summaries({"measure": values}, 3)
     assert rounded(layers) == {"measure": [2.0, 2.0, None], "measure_sd": [1.414, None, None]}
     assert rounded(queries) == {"measure": [1.5, 3.0, None]}
 
@@ -319,23 +319,23 @@ def test_controls_of_one_side_leave_the_other_alone(directory, checkpoint):
 def test_what_the_controls_show_and_train_on():
     _, examples = controls.own(DATA, 6, 0)
     labels = [e.label for e in examples]
-    _, shuffled = controls.shuffled(DATA, 6, 0)
+    _, shuffled = LESSONS["shuffled"](DATA, 6, 0)
     assert [e.fields for e in shuffled] == [e.fields for e in examples]
     assert sorted(e.label for e in shuffled) == sorted(labels) and [e.label for e in shuffled] != labels
-    _, flipped = controls._flipped(DATA, 6, 0)
+    _, flipped = LESSONS["flipped"](DATA, 6, 0)
     assert [e.fields for e in flipped] == [e.fields for e in examples]
     assert [e.label for e in flipped] == [1 - y for y in labels]
     assert all(e.answer == LABELS[e.label] for e in (*flipped, *shuffled))
-    _, reordered = controls.reordered(DATA, 6, 0)
+    _, reordered = LESSONS["reordered"](DATA, 6, 0)
     assert reordered == [examples[i] for i in (1, 4, 3, 0, 2, 5)], "not the order of what is stored"
-    _, nonsense = controls.nonsense(tasks.load("capitals"), 2, 0)
+    _, nonsense = LESSONS["nonsense"](tasks.load("capitals"), 2, 0)
     assert [e.answer for e in nonsense] == ["lamegem", "voror"], "not the words of what is stored"
-    _, other = controls.other(DATA, 6, 0)
+    _, other = LESSONS["other"](DATA, 6, 0)
     assert len(other) == 6 and not {repr(e) for e in other} & {repr(e) for e in examples}
-    task, foreign = controls.foreign(DATA, 6, 0)
+    task, foreign = LESSONS["foreign"](DATA, 6, 0)
     assert task.name == "news" and foreign == tasks.demonstrations(tasks.load("news"), 6, 0)
     with pytest.raises(TaskError, match="no labels to flip"):
-        controls._flipped(tasks.load("capitals"), 6, 0)
+        LESSONS["flipped"](tasks.load("capitals"), 6, 0)
 
 
 def test_foreign_demonstrations_keep_their_template_and_the_queries_theirs(directory, checkpoint):
@@ -357,7 +357,7 @@ def test_attention_to_training_tokens_is_compared_where_the_tokens_are_the_same(
     shuffled = setting(directory, k=6, control="shuffled-context")
     own = replace(shuffled, control="none")
     plain, baseline = (prepare(checkpoint, DATA, c) for c in (own, shuffled))
-    demonstrations, shown = (source(DATA, 6, 0)[1] for source in (controls.own, controls.shuffled))
+    demonstrations, shown = (source(DATA, 6, 0)[1] for source in (controls.own, LESSONS["shuffled"]))
     answers = [checkpoint.tokenize(f" {d.answer}") for d in demonstrations]
     lengths = [n for _, n in comparison.demonstration_spans(plain, own)]
     fewer = [n for _, n in comparison.demonstration_spans(baseline, shuffled)]
@@ -391,15 +391,15 @@ def test_updates_are_compared_query_by_query(directory, checkpoint, result, by_h
     ft, icl = (torch.stack([torch.linalg.matrix_norm(dW).mean(-1) for dW in of]) for of in (dW_ft, dW_icl))
     np.testing.assert_allclose(result["queries"]["update_norm_ratio"], (ft / icl).mean(1), rtol=5e-3)
     assert result["layers"]["update_cosine"] != result["layers"]["update_cosine_permuted"]
-    (layers, _) = similarities.summaries({"x": torch.tensor([[1.0], [3.0], [torch.nan]])}, 3)
+    (layers, _) = comparison._summaries({"x": torch.tensor([[1.0], [3.0], [torch.nan]])}, 3)
     assert layers["x"].item() == 2 and layers["x_sd"].item() == pytest.approx(2**0.5), "of the two that exist"
 
 
 def test_half_trained_and_permuted_models_keep_what_they_say(checkpoint):
     own = checkpoint.model.state_dict()
     matrix, norm = "model.layers.1.mlp.up_proj.weight", "model.layers.1.input_layernorm.weight"
-    half = controls.untrained_layers(checkpoint, 0).model.state_dict()
-    permuted = controls._permuted_weights(checkpoint, 0).model.state_dict()
+    half = CONTROLS["untrained-layers"].model(checkpoint, 0).model.state_dict()
+    permuted = CONTROLS["permuted-weights"].model(checkpoint, 0).model.state_dict()
     for state in (half, permuted):
         assert torch.equal(state[norm], own[norm])
         assert torch.equal(state["model.embed_tokens.weight"], own["model.embed_tokens.weight"])
@@ -410,7 +410,7 @@ def test_half_trained_and_permuted_models_keep_what_they_say(checkpoint):
 
 def test_untrained_is_another_model_of_the_same_shape_the_same_for_a_seed(checkpoint):
     state = torch.get_rng_state()
-    a, b, c = (controls.untrained(checkpoint, seed).model.state_dict() for seed in (0, 0, 1))
+    a, b, c = (CONTROLS["untrained"].model(checkpoint, seed).model.state_dict() for seed in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), state)
     name = "model.layers.0.self_attn.k_proj.weight"
     assert torch.equal(a[name], b[name])
@@ -431,7 +431,7 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
     assert not halves["selection"] & halves["report"]
     all_queries = draw_queries(DATA, setting(directory, n_queries=36))
     assert all_queries == tasks.queries(DATA, 36, 0)
-    assert 10 <= sum(comparison._half(q) == "report" for q in all_queries) <= 26
+    assert 10 <= sum(comparison.in_split(q, "report") for q in all_queries) <= 26
     with pytest.raises(TaskError, match="36 queries asked for, 18 available"):
         draw_queries(DATA, setting(directory, n_queries=36, split="report"))
     result = compute(checkpoint, setting(directory, split="selection"))
@@ -442,7 +442,6 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seed": -1}, "seed -1"),
         ({"k": 0}, "at least 1"),
         ({"n_queries": 1}, "at least 2"),
         ({"lr": 0.0}, "positive"),

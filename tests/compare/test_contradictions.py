@@ -19,13 +19,10 @@ def test_both_groupings_have_the_same_answers_and_only_one_keeps_kinds_together(
         assert {kind[answer] for answer in contradictions.answers("of one kind", i)} == {i}
 
 
-def test_every_set_has_a_made_up_word_of_its_own():
-    assert len({contradictions.word_of_set(i) for i in SETS}) == len(SETS)
-    assert contradictions.word_of_set(0) == "lunelel", "not the word of what is stored"
-
-
-def test_the_prompt_asks_for_the_word_again():
-    assert contradictions.prompt("dax", ["red", "blue"]) == "dax -> red\ndax -> blue\ndax ->"
+def test_every_set_has_a_made_up_word_of_its_own_and_the_prompt_asks_for_it_again():
+    assert len({contradictions.prompt(i, []) for i in SETS}) == len(SETS)
+    asked = "lunelel -> red\nlunelel -> blue\nlunelel ->"
+    assert contradictions.prompt(0, ["red", "blue"]) == asked, "not the word of what is stored"
 
 
 def test_a_preference_for_a_word_is_no_preference_for_a_place():

@@ -22,7 +22,7 @@ def test_change_and_exact_are_means_over_queries_and_sets():
     queries = [[Example({"word": w}, "x") for w in words] for words in ("ab", "bc")]
     before = [Answers(np.array([True, True]), np.array([-1.0, -2.0])), Answers(np.array([True, False]), np.zeros(2))]
     after = [Answers(np.array([False, False]), np.array([-2.0, -4.0])), Answers(np.array([False] * 2), np.zeros(2))]
-    found = head_circuits.StoredAnswers(queries, {"before": before, "after": after})
+    found = head_circuits._StoredAnswers(queries, {"before": before, "after": after})
     change, share = found.change("after", "before"), found.exact("before")
     assert change.estimate == -0.75 and change.low <= -0.75 <= change.high and change.low < change.high
     assert share.estimate == 0.75

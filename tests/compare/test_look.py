@@ -8,7 +8,7 @@ import tiny_models
 from toy_study import DATA
 
 from explainer.compare import comparison
-from explainer.compare.look import Look, look
+from explainer.compare.few_shots import Look
 from explainer.data import tasks
 from explainer.errors import TaskError
 from explainer.models import scoring
@@ -17,10 +17,10 @@ from explainer.theory.statistics import Interval
 
 def test_the_shares_are_those_of_the_answers_on_the_selection():
     checkpoint, seeds, n = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), (3, 5), 4
-    found = look(checkpoint, DATA, 2, seeds, n)
+    found = Look.of(checkpoint, DATA, 2, seeds, n)
     right, labels = {0: [], 2: []}, []
     for seed in seeds:
-        asked = tasks.queries(DATA, n, seed, lambda query: comparison._half(query) == "selection")
+        asked = tasks.queries(DATA, n, seed, lambda query: comparison.in_split(query, "selection"))
         labels += [query.label for query in asked]
         for k, answers in right.items():
             ids, _ = scoring.context_ids(checkpoint, DATA.task, tasks.demonstrations(DATA, k, seed))
@@ -37,14 +37,14 @@ def test_naming_one_label_in_context_is_no_learning():
 
 def test_what_is_right_after_demonstrations_only_is_gained_in_context(monkeypatch):
     monkeypatch.setattr(scoring, "answer", lambda *of: SimpleNamespace(correct=np.full(4, len(of[2]) > 1)))
-    found = look(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
+    found = Look.of(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
     assert (found.zero_shot.estimate, found.in_context.estimate, found.difference.estimate) == (0, 1, 1)
 
 
 def test_too_few_queries_are_refused():
     checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
     with pytest.raises(TaskError, match="queries asked for"):
-        look(checkpoint, DATA, 2, (0,), 1000)
+        Look.of(checkpoint, DATA, 2, (0,), 1000)
 
 
 @pytest.mark.parametrize(("before", "after", "settled"), [(False, True, True), (False, False, False)])
@@ -57,7 +57,7 @@ def test_seeds_that_are_all_alike_settle_no_more_than_their_queries_do(monkeypat
         return SimpleNamespace(correct=np.full(len(queries), before if empty[-1] else after))
 
     monkeypatch.setattr(scoring, "answer", answer)
-    found = look(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
+    found = Look.of(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
     assert empty == [True, False] * 2
     assert found.difference.estimate == after - before
     assert -1 <= found.difference.low < found.difference.high <= 1

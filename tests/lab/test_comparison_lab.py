@@ -149,11 +149,11 @@ def test_command_computes_the_grids_that_are_asked_for(directory, tmp_path, monk
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("size", papers.LEARNING_RATE)
+@pytest.mark.parametrize("size", papers.quoted("learning_rate"))
 def test_grid_of_a_model_of_the_paper_has_its_rates(size):
     grids = Comparison.read_grids(ROOT / f"src/explainer/published/comparison/fairseq-{size}.toml")
     assert {task: {one.lr for one in its} for task, its in grids.items()} == {
-        task: {rate} for task, rate in papers.LEARNING_RATE[size].items()
+        task: {rate} for task, rate in papers.quoted("learning_rate")[size].items()
     }
     assert {one.checkpoint for its in grids.values() for one in its} == {f"KoboldAI/fairseq-dense-{size}"}
 

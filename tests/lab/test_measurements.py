@@ -134,8 +134,8 @@ def test_a_sample_of_few_shots_is_computed_again(starter, monkeypatch):
 
 @pytest.mark.slow
 def test_a_sample_of_head_circuits_is_computed_again(starter):
-    one, every = (compare.head_circuits.draw_prompts("plurals", sets) for sets in ([0], SETS))
-    alone = compare.head_circuits.draw_prompts("plurals", [0], demonstrations=0)
+    one, every = (compare.head_circuits.Bench.draw("plurals", sets) for sets in ([0], SETS))
+    alone = compare.head_circuits.Bench.draw("plurals", [0], demonstrations=0)
     off = head_circuits._strongest_heads(starter)["answer"]
     means = circuits.mean_head_outputs(starter, [columns.ids for columns in every.columns(starter)])
     for name, found in (

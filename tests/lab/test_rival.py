@@ -70,7 +70,7 @@ def test_selection_queries_are_not_reported(found):
     assert foreign == tasks.queries(FOREIGN, N + M, 0)[N:]
     shown = {e.fields["word"] for _, examples in found.lessons.values() for e in examples}
     assert not shown & set(reported)
-    assert found.lessons["_shuffled"] == controls.shuffled(OWN, K, 0)
+    assert found.lessons["_shuffled"] == controls.LESSONS["shuffled"](OWN, K, 0)
 
 
 def test_heads_record_what_enters_the_output_projection_and_add_up_to_attention(found):

@@ -10,7 +10,7 @@ import torch
 from published_grids import EXPERIMENTS, grids
 from published_grids import stored as rows_of
 
-from explainer.compare import comparison, observations, similarities
+from explainer.compare import comparison, observations
 from explainer.data import tasks
 from explainer.data.files import published_directory, rounded
 from explainer.models import loading
@@ -95,7 +95,7 @@ def test_a_query_has_one_id_in_all_settings_that_ask_it():
     assert asked.groupby("setting")["update_cosine"].count().eq(observations._N_MAPS).all()
     of = results("classification", control="none")
     top = of["top_k_recall_chance"] * (of["context_tokens"] - of["k"] - 1)  # less the first token and the separators
-    np.testing.assert_allclose(top, similarities._TOP_K, atol=0.1)
+    np.testing.assert_allclose(top, comparison._TOP_K, atol=0.1)
     shared = asked.drop_duplicates(["seed", "query_id"])["query_id"].value_counts()
     assert shared.max() > 1, "seeds draw from the same queries, so that some are drawn twice"
 

@@ -8,6 +8,7 @@ from published_grids import INTERVENTIONS, grids
 from explainer.results import agreement
 from explainer.results.agreement import UpdateFilter
 from explainer.results.published import results
+from explainer.results.thirds import layer_thirds
 from explainer_lab import language_models, lessons, minimal_pairs, new_rule, recall, rival, shared_part
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.language_models import LanguageModels
@@ -19,6 +20,8 @@ PAIR = ["a_kind", "a_lesson", "b_kind", "b_lesson"]
 DRAWS = grids(Reversal)["reversal"]
 RUNS = [run for name in ("recall", "recall-ascent") for run in grids(Recall)[name]]
 SHARES = ["kept", "revised", "stale"]
+
+UPPER = layer_thirds(30)["upper third"].start
 
 
 def test_every_pair_is_of_two_changes_of_its_setting():
@@ -66,7 +69,7 @@ def test_what_the_chapter_says_of_minimal_pairs():
     assert own == pytest.approx(0.117, abs=2e-3) and examples == pytest.approx(0.009, abs=1e-3)
     assert own - other == pytest.approx(0.1 * own * ((1 - C) * (1 - F)) ** 0.5, abs=2e-3)
     assert own / (C * F) ** 0.5 == pytest.approx(0.25, abs=0.01)
-    upper = layers[layers["layer"] >= 20].groupby("pair")[["own", "contexts", "trainings"]].mean().mean()
+    upper = layers[layers["layer"] >= UPPER].groupby("pair")[["own", "contexts", "trainings"]].mean().mean()
     assert upper["own"] == pytest.approx(0.26, abs=0.01)
     assert upper["own"] / (upper["contexts"] * upper["trainings"]) ** 0.5 == pytest.approx(0.44, abs=0.01)
 
@@ -77,7 +80,7 @@ def test_means_of_layers_are_those_of_the_settings_and_the_strengths():
     layers, settings = results("minimal-pairs", "layers"), results("minimal-pairs").set_index(keys)
     strengths = results("minimal-pairs", "strengths").query("shots == k")
     last = strengths[strengths["epochs"] == epochs].set_index(keys)
-    thirds = layers[layers["layer"] >= 20].groupby(keys)
+    thirds = layers[layers["layer"] >= UPPER].groupby(keys)
     for name in minimal_pairs.SIMILARITIES:
         for part, within, expected in (
             (layers.groupby(keys)[name].mean(), 1e-3, settings[name]),

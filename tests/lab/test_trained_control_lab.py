@@ -65,14 +65,14 @@ def test_foreign_training_is_the_other_way_round_and_other_controls_are_their_ow
     foreign, own = demonstrations(setting(control="foreign-context"))
     assert list(demonstrations(setting(control="foreign-training"))) == [own, foreign]
     shuffled, _ = demonstrations(setting(control="shuffled-context"))
-    assert shuffled == controls.shuffled(data_of(0), 4, 0)[1]
+    assert shuffled == controls.LESSONS["shuffled"](data_of(0), 4, 0)[1]
 
 
 def test_two_lessons_on_one_task_are_compared_on_words_that_neither_has():
     one, experiment = setting(), TrainedControl()
     own, _ = demonstrations(one)
     data = data_of(one.seed)
-    other, asked = controls.other(data, one.k, one.seed)[1], comparison.draw_queries(data, one)
+    other, asked = controls.LESSONS["other"](data, one.k, one.seed)[1], comparison.draw_queries(data, one)
     words = [example.fields["word"] for example in (*own, *other, *asked)]
     assert len(set(words)) == 2 * one.k + one.n_queries
     tables = experiment.compute(one, progress=False).tables

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from explainer.compare.controls import CONTROLS
 from explainer.errors import ExperimentError
-from explainer.results import comparison, published, reporting
+from explainer.results import comparison, intervals, published, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -64,7 +64,7 @@ def test_differences_are_students_over_seeds_corrected_together():
         "yes": comparison._matched(ascent, real, "sim_aou"),
         "no": comparison._matched(real, real, "sim_aou"),
     }
-    found = reporting.paired_differences(pairs)
+    found = intervals.corrected({name: statistics.paired_difference(*both) for name, both in pairs.items()})
     expected = statistics.student([0, -0.1, -0.2, -0.3])
     assert list(found) == ["yes", "no"]
     assert tuple(found["yes"]) == pytest.approx(tuple(expected))
@@ -188,43 +188,6 @@ def test_two_positions_or_two_grids_of_a_task_are_no_more_seeds():
     assert trends("position", position="first-label")
     with pytest.raises(ExperimentError, match="settings of sst2 differ in n_queries: 150, 60"):
         trends(("classification", "controls"))
-
-
-# Answers.
-
-
-def answers_of(seed, answers, labels, n_labels=2):
-    """Queries of one setting in whose every state the labels `answers` have the largest log-probability."""
-    log_probs = np.full((len(answers), n_labels), -2.0)
-    log_probs[np.arange(len(answers)), answers] = -1
-    frame = pd.DataFrame(
-        {"setting": f"c{seed}", "task": "toy", "seed": seed, "n_queries": len(labels), "label": labels}
-    )
-    frame["query_id"] = [f"q{i}" for i in range(len(labels))]
-    return frame.assign(**{f"{state}_log_probs": list(log_probs) for state in ("zsl", "ft", "icl")})
-
-
-BOTH = pd.concat([answers_of(0, [0, 0, 0, 1], [0, 1, 1, 1]), answers_of(3, [1, 1, 1, 1], [0, 1, 0, 1])])
-
-
-def test_shares_of_answers_and_of_right_answers():
-    np.testing.assert_allclose(comparison.answer_shares(BOTH, "icl"), [[0.75, 0.25], [0, 1]])
-    np.testing.assert_allclose(comparison.answer_shares(BOTH), [[0.25, 0.75], [0.5, 0.5]])
-
-
-def test_ceiling_is_reached_by_the_best_order_of_the_answers():
-    np.testing.assert_allclose(comparison.highest_accuracy(BOTH, "ft"), [0.5, 0.5])
-    assert comparison.highest_accuracy(answers_of(0, [0, 1, 2, 2], [2, 1, 0, 2], 3), "ft").tolist() == [1.0]
-
-
-@given(st.data(), st.integers(1, 30))
-def test_no_accuracy_is_above_its_ceiling(data, n):
-    answers, labels = (data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)) for _ in range(2))
-    right = np.mean(np.array(answers) == labels)
-    (cap,) = comparison.highest_accuracy(answers_of(0, answers, labels, 4), "zsl")
-    assert right <= cap + 1e-12
-    (best,) = comparison.highest_accuracy(answers_of(0, sorted(answers), sorted(labels), 4), "zsl")
-    assert best == pytest.approx(cap)  # the order of the answers does not enter
 
 
 # Repairs.

@@ -155,10 +155,13 @@ def test_the_gap_of_momentum_is_that_of_the_stored_blocks():
 def test_quoted_numbers_are_those_of_the_papers():
     assert "12 of 12" in card()["FT answers more than ZSL"].paper
     assert "11 of 12" in card()["ICL answers more than FT"].paper
-    assert f"{papers.SIM_AOU_AVERAGE['1.3B']['ft']:.3f}" in card()["SimAOU is above that of a random update"].paper
+    assert (
+        f"{papers.quoted('sim_aou_average')['1.3B']['ft']:.3f}"
+        in card()["SimAOU is above that of a random update"].paper
+    )
 
 
 @pytest.mark.parametrize(("low", "settled"), [(-0.01, False), (0.0, False), (0.01, True)])
 def test_learning_is_settled_where_the_interval_of_what_is_gained_is_above_zero(low, settled):
-    note = scorecard.Card(["sst2"], {}, Interval(0.1, low, 0.2)).note
+    note = scorecard._Card(["sst2"], {}, Interval(0.1, low, 0.2)).note
     assert ("not settled" in note) != settled and note.startswith("on sst2; ")

@@ -130,17 +130,17 @@ def test_shares_by_mechanism_are_between_floor_and_ceiling():
 
 def test_the_share_of_the_way_is_that_of_each_seed():
     floor, value, ceiling = (pd.Series(of, index=[0, 1]) for of in ([0.0, 0.2], [0.5, 0.4], [1.0, 1.2]))
-    row = verdict.row_over_seeds(floor, value, ceiling)
+    row = verdict.Row.over_seeds(floor, value, ceiling)
     assert row.share.estimate == pytest.approx((0.5 + 0.2) / 2)
     assert row.floor.estimate == pytest.approx(0.1) and row.draws == 2
     uneven = (pd.Series(range(len(seeds)), index=seeds, dtype=float) for seeds in ((0, 1, 2), (1, 2), (0, 1, 3)))
-    assert verdict.row_over_seeds(*uneven).draws == 1
+    assert verdict.Row.over_seeds(*uneven).draws == 1
 
 
 def test_a_share_needs_a_ceiling_on_one_side_of_the_floor():
     def share(*ceiling):
         floor = pd.Series([0.0, 0.1])
-        return verdict.row_over_seeds(floor, floor + 0.1, pd.Series(ceiling)).share.estimate
+        return verdict.Row.over_seeds(floor, floor + 0.1, pd.Series(ceiling)).share.estimate
 
     assert share(0.5, 0.6) == pytest.approx(0.2) and share(-0.5, -0.4) == pytest.approx(-0.2)
     assert math.isnan(share(0.5, -0.4)) and math.isnan(share(0.0, 0.6))
@@ -228,7 +228,7 @@ def test_answers_of_the_books_tables_are_those_of_its_page(tmp_path):
     for name in dict.fromkeys(verdict.FOLDERS.values()):
         publish(tmp_path, name)
     ((checkpoint, found),) = verdict.five_rows(tmp_path).items()
-    page = {name.removeprefix("word pairs: "): list(row.share) for name, row in verdict.rows_of_book().items()}
+    page = {name.removeprefix("word pairs: "): list(row.share) for name, row in verdict._rows_of_book().items()}
     assert checkpoint == OWN and {name: list(one.share) for name, one in found.items()} == page
     thirds = verdict.share_by_third(results("shared-part", "layers"), "context", "another task")
     assert [f"{of:.2f}" in found["like training"].sentence for of in thirds.values()] == [True] * 3

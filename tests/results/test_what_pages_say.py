@@ -66,7 +66,10 @@ def numbers(text: str) -> set[str]:
 
 def test_story_means_over_tasks_stand_beside_their_lowest_task():
     """The recall of a context is above 85 per cent on average only."""
-    averages, lowest = papers.REC2FTP_AVERAGE.values(), (min(of.values()) for of in papers.REC2FTP.values())
+    averages, lowest = (
+        papers.quoted("rec2ftp_average").values(),
+        (min(of.values()) for of in papers.quoted("rec2ftp").values()),
+    )
     said = re.findall(r"\d+ %", sentence("story", "errors that fine-tuning repairs"))
     assert set(said) == per_cent(*averages, *lowest)
 
@@ -199,7 +202,7 @@ def test_comparison_recall_beyond_chance():
 
 def test_comparison_protocol_rate_that_the_search_did_not_list():
     grid = [i * step for i in range(1, 10) for step in (0.1, 0.01, 0.001, 0.0001)]
-    rates = {rate for of in papers.LEARNING_RATE.values() for rate in of.values()}
+    rates = {rate for of in papers.quoted("learning_rate").values() for rate in of.values()}
     outside = [rate for rate in rates if not np.isclose(rate, grid).any()]
     assert outside and all(f"{rate:f}".rstrip("0") in sentence("comparison_protocol", "36 rates") for rate in outside)
 
@@ -299,7 +302,7 @@ def test_causal_tests_single_steps():
     layers = results("causal-tests", "layers").groupby("layer")["r2_icl_own"].mean()
     assert 0.3 < layers[0] / layers.sum() < 0.4
     columns = ("r2_ft_foreign", "r2_ft_own", "r2_descent_own")
-    itself = verdict.row_over_seeds(*(intervals.seed_means(results("causal-tests"), of) for of in columns))
+    itself = verdict.Row.over_seeds(*(intervals.seed_means(results("causal-tests"), of) for of in columns))
     assert round(itself.share.estimate, 2) == 0.04
     assert round(accuracy(results("causal-tests", "queries"), "ft"), 2) == 0.09
 
@@ -330,7 +333,7 @@ def test_update_matrices_in_words():
 
 def test_verdict_rows():
     """Less than half of the way, no examples seen, about half by one vector, half of a new rule and little shared."""
-    found = {name: row.share for name, row in verdict.rows_of_book().items()}
+    found = {name: row.share for name, row in verdict._rows_of_book().items()}
     assert found["word pairs: like training"].low > 0.3 and found["word pairs: like training"].high < 0.5
     assert found["word pairs: on these examples"].low < 0 < found["word pairs: on these examples"].high < 0.1
     assert found["word pairs: carried by one vector"].estimate == pytest.approx(0.48, abs=0.01)
@@ -345,7 +348,7 @@ def test_verdict_rows():
 
 def test_verdict_rows_are_those_of_its_tables():
     words, rule = verdict.mechanisms_of_book().values()
-    likes = [verdict.rows_of_book()[f"{of}: like training"].share for of in ("word pairs", "new rule")]
+    likes = [verdict._rows_of_book()[f"{of}: like training"].share for of in ("word pairs", "new rule")]
     assert [words["like training"], rule["like training"]] == likes and len(words) > 1 < len(rule)
     changes = results("agreement", "changes")
     whole = (changes["epochs"] == 10) & (changes["rate"] == changes["lr"])

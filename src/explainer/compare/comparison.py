@@ -6,17 +6,18 @@ comparison of the three: a checkpoint, a task, the demonstrations that one seed 
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from explainer.compare import similarities
 from explainer.compare.controls import CONTROLS, Control
-from explainer.compare.observations import Observed, accuracy_measures, linear_maps, observe
+from explainer.compare.observations import Observed, linear_maps, observe
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -63,7 +64,6 @@ class ComparisonSetting:
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
-        require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         require(self.k >= 1, f"k = {self.k}: fine-tuning needs at least 1 demonstration.")
         require(self.n_queries >= 2, f"{self.n_queries} queries: comparisons between queries need at least 2.")
         require(0 < self.lr < float("inf"), f"learning rate {self.lr:g} is not a positive number.")
@@ -113,12 +113,9 @@ class Baseline:
 
     def serves(self, source: Checkpoint, setting: ComparisonSetting) -> bool:
         """Whether the setting differs from that of the baseline in fine-tuning only."""
-        return source is self.source and have_same_baseline(self.setting, setting)
-
-
-def have_same_baseline(a: ComparisonSetting, b: ComparisonSetting) -> bool:
-    """Whether two settings differ in fine-tuning only."""
-    return replace(a, lr=1.0, control="none") == replace(b, lr=1.0, control="none") and a.changes.shares_icl(b.changes)
+        own, other = (replace(each, lr=1.0, control="none") for each in (self.setting, setting))
+        of_icl, of_other = ((each.changes.model, each.changes.context) for each in (self.setting, setting))
+        return source is self.source and own == other and of_icl == of_other
 
 
 def prepare(checkpoint: Checkpoint, data: TaskData, setting: ComparisonSetting, *, progress: bool = False) -> Baseline:
@@ -162,7 +159,14 @@ def run_comparison(baseline: Baseline, setting: ComparisonSetting, *, progress: 
         )
     ft, notes = _fine_tune(baseline, setting, progress), []
     observed = {"zsl": baseline.zsl, "icl": baseline.icl} | ({} if ft.observed is None else {"ft": ft.observed})
-    settings, queries = _predictions(observed, baseline)
+    labels = baseline.data.task.labels_of(baseline.queries)
+    queries = {"query": list(range(len(baseline.queries))), "query_id": list(map(query_id, baseline.queries))}
+    queries |= {} if labels is None else {"label": labels}
+    settings: dict[str, Any] = {}
+    for state, one in observed.items():
+        settings |= {f"{state}_{name}": value for name, value in one.accuracy_measures(labels).items()}
+        queries[f"{state}_correct"] = one.correct
+        queries |= {} if labels is None else {f"{state}_log_probs": one.log_probs}
     measures: dict[str, Tensor] = {}
     if ft.observed is None:
         notes.append(f"fine-tuning with learning rate {setting.lr:g} diverged at step {ft.finetuned.diverged_at}")
@@ -172,12 +176,26 @@ def run_comparison(baseline: Baseline, setting: ComparisonSetting, *, progress: 
         notes.append("the split 'selection' is for choosing settings; nothing is reported on it")
     else:
         measures = _similarities(baseline, ft, setting, notes)
-    over_queries, over_layers = similarities.summaries(measures, setting.n_queries)
+    over_queries, over_layers = _summaries(measures, setting.n_queries)
     means = {name: values.nanmean() for name, values in measures.items()}
+    sizes = {
+        "n_layers": baseline.zsl.outputs.shape[1],
+        "n_heads": baseline.zsl.own_scores[0].shape[1],
+        "context_tokens": len(baseline.context[0]),
+        "context_labels": _labels(*setting.changes.context(baseline.data, setting.k, setting.seed)),
+        "training_labels": _labels(*setting.changes.training(baseline.data, setting.k, setting.seed)),
+    }
+    told = ("losses", "gradient_norms", "loss_after", "diverged_at")
+    training = {name: getattr(ft.finetuned, name) for name in told}
+    norms = {
+        "layer": list(range(len(ft.finetuned.update))),
+        "update_norm_keys": [dW.key_weight.norm().item() for dW in ft.finetuned.update],
+        "update_norm_values": [dW.value_weight.norm().item() for dW in ft.finetuned.update],
+    }
     return {
-        "settings": _sizes(baseline, setting) | _training(ft.finetuned) | settings | means | {"note": "; ".join(notes)},
+        "settings": sizes | training | settings | means | {"note": "; ".join(notes)},
         "queries": queries | over_layers,
-        "layers": _update_norms(ft.finetuned) | over_queries,
+        "layers": norms | over_queries,
     }
 
 
@@ -193,22 +211,16 @@ def draw_queries(data: TaskData, setting: ComparisonSetting) -> list[Example]:
 
 
 def in_split(query: Example, split: str) -> bool:
-    """Whether a query may be drawn from a split: "all", or the half "selection" or "report"."""
-    return split in ("all", _half(query))
+    """Whether a query may be drawn from a split: "all", or the half "selection" or "report".
 
-
-def _half(query: Example) -> str:
-    """The half of a query, the same for every seed: no query that a seed was chosen on is reported for another seed."""
-    return "selection" if _digest(query)[0] % 2 else "report"
+    The half is the same for every seed: no query that a seed was chosen on is reported for another seed.
+    """
+    return split in ("all", "selection" if int(query_id(query)[:2], 16) % 2 else "report")
 
 
 def query_id(query: Example) -> str:
     """A name that depends on the text only, whichever seed draws it, so that settings can be compared."""
-    return _digest(query).hex()[:12]
-
-
-def _digest(query: Example) -> bytes:
-    return hashlib.sha256("\n".join(query.fields.values()).encode()).digest()
+    return hashlib.sha256("\n".join(query.fields.values()).encode()).hexdigest()[:12]
 
 
 def _suffix(task: Task, setting: ComparisonSetting) -> str:
@@ -255,7 +267,8 @@ def _fine_tune(baseline: Baseline, setting: ComparisonSetting, progress: bool) -
         finetuned = setting.changes.descend(baseline.checkpoint, sequences, setting.lr, on_queries=keep)
     if finetuned.diverged_at is not None:
         return _FT(finetuned, training_queries)
-    finetuned = setting.changes.update(finetuned, setting.seed)
+    if setting.changes.update:
+        finetuned = setting.changes.update(finetuned, setting.seed)
     with finetuned.applied() as tuned:
         empty = scoring.encode(tuned, "")
         observed = observe(tuned, empty, **asked, progress=progress)
@@ -264,42 +277,6 @@ def _fine_tune(baseline: Baseline, setting: ComparisonSetting, progress: bool) -
 
 
 # What is compared.
-
-
-def _sizes(baseline: Baseline, setting: ComparisonSetting) -> dict[str, Any]:
-    return {
-        "n_layers": baseline.zsl.outputs.shape[1],
-        "n_heads": baseline.zsl.own_scores[0].shape[1],
-        "context_tokens": len(baseline.context[0]),
-        "context_labels": _labels(*setting.changes.context(baseline.data, setting.k, setting.seed)),
-        "training_labels": _labels(*setting.changes.training(baseline.data, setting.k, setting.seed)),
-    }
-
-
-def _predictions(observed: Mapping[str, Observed], baseline: Baseline) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of ZSL, ICL and FT: the scores over all queries, and what each query is answered."""
-    labels = baseline.data.task.labels_of(baseline.queries)
-    queries = {"query": list(range(len(baseline.queries))), "query_id": list(map(query_id, baseline.queries))}
-    queries |= {} if labels is None else {"label": labels}
-    settings: dict[str, Any] = {}
-    for state, one in observed.items():
-        settings |= {f"{state}_{name}": value for name, value in accuracy_measures(one, labels).items()}
-        queries[f"{state}_correct"] = one.correct
-        queries |= {} if labels is None else {f"{state}_log_probs": one.log_probs}
-    return settings, queries
-
-
-def _training(finetuned: FineTuned) -> dict[str, Any]:
-    names = ("losses", "gradient_norms", "loss_after", "diverged_at")
-    return {name: getattr(finetuned, name) for name in names}
-
-
-def _update_norms(finetuned: FineTuned) -> dict[str, list]:
-    return {
-        "layer": list(range(len(finetuned.update))),
-        "update_norm_keys": [dW.key_weight.norm().item() for dW in finetuned.update],
-        "update_norm_values": [dW.value_weight.norm().item() for dW in finetuned.update],
-    }
 
 
 def _rec2ftp(observed: Mapping[str, Observed], notes: list[str]) -> dict[str, Any]:
@@ -319,18 +296,18 @@ def _similarities(baseline: Baseline, trained: _FT, setting: ComparisonSetting, 
     zsl, icl, ft, W_ft = baseline.zsl, baseline.icl, trained.observed, trained.W
     if ft is None or W_ft is None:
         return {}
-    measures = similarities.of_outputs(zsl.outputs, icl.outputs, ft.outputs, setting.seed)
-    measures |= similarities.of_update_matrices(baseline.dW_icl, baseline.W_zsl, W_ft)
+    measures = _of_outputs(zsl.outputs, icl.outputs, ft.outputs, setting.seed)
+    measures |= _of_update_matrices(baseline.dW_icl, baseline.W_zsl, W_ft)
     if all(a.shape == b.shape for a, b in zip(zsl.own_scores, icl.own_scores, strict=True)):
         own_scores = zsl.own_scores, icl.own_scores, ft.own_scores
-        measures |= similarities.of_scores(*own_scores, len(baseline.context[0]), setting.seed)
+        measures |= _of_scores(*own_scores, len(baseline.context[0]), setting.seed)
     else:
         notes.append("the tokenizer gives a query other tokens after demonstrations than without them")
     spans = demonstration_spans(baseline, setting)
     if spans is None:
         notes.append("FT was trained on other tokens than those of the context")
     else:
-        measures |= similarities.of_training_tokens(icl, ft, trained.training_queries, spans, setting.seed)
+        measures |= _of_training_tokens(icl, ft, trained.training_queries, spans, setting.seed)
     return measures
 
 
@@ -346,13 +323,139 @@ def demonstration_spans(baseline: Baseline, setting: ComparisonSetting) -> list[
     prompts = checkpoint.tokenize_all([task.prompt(example) for example in examples])
     spans = []
     for start, (_, *tokens), prompt in zip(ends, sequences, prompts, strict=False):  # ends has one more
-        n = _n_equal(tokens, ids[start:])
+        differ = (i for i, (a, b) in enumerate(zip(tokens, ids[start:], strict=False)) if a != b)
+        n = next(differ, min(len(tokens), len(ids) - start))
         if n < len(prompt):
             return None
         spans.append((start, n))
     return spans
 
 
-def _n_equal(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the beginning that both have in common."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+# Similarities of what ICL and FT do to attention, with their floors: for each query in each layer, (n, layers).
+
+_TOP_K = 100
+_TOP_EXAMPLES = 5
+
+
+def _of_outputs(zsl: Tensor, icl: Tensor, ft: Tensor, seed: int) -> dict[str, Tensor]:
+    """SimAOU of attention outputs (n, layers, hidden) and what else compares their changes; the seed draws the floors.
+
+    FT is replaced by a change in a random direction (isotropic) and by that of another query (permuted).
+    """
+    stand_ins = {
+        "": ft,
+        "_isotropic": metrics.ft_with_random_directions(zsl, ft, seed),
+        "_permuted": metrics.ft_with_permuted_updates(zsl, ft, seed),
+    }
+    similarities: dict[str, Callable[..., Tensor]] = {
+        "sim_aou": metrics.sim_aou,
+        "sim_aou_raw": partial(metrics.sim_aou, normalize=False),
+        "sim_aou_tangent": metrics.sim_aou_tangent,
+        "sim_aou_tangent_uncentred": metrics.sim_aou_tangent_uncentred,
+        "sim_aou_residual": metrics.sim_aou_residual,
+    }
+    measures = {
+        name + floor: similarity(zsl, icl, h)
+        for name, similarity in similarities.items()
+        for floor, h in stand_ins.items()
+    }
+    return measures | {
+        "sim_aou_noise": metrics.normalised_noise_value(zsl, icl, ft),
+        "sim_aou_uniform": metrics.uniform_floor(zsl, icl, seed),
+    }
+
+
+def _of_scores(
+    zsl: list[Tensor], icl: list[Tensor], ft: list[Tensor], context_tokens: int, seed: int
+) -> dict[str, Tensor]:
+    """SimAM of the scores to a query's own tokens, (layers, heads, tokens) for each query; means over heads."""
+    isotropic = metrics.ft_with_random_directions(zsl, ft, seed)
+    by_head = {
+        "sim_am": metrics.sim_am(icl, ft),
+        "sim_am_isotropic": metrics.sim_am(icl, isotropic),
+        "sim_am_zsl": metrics.sim_am(icl, zsl),
+        "sim_am_delta": metrics.sim_am_delta(zsl, icl, ft, context_tokens),
+        "sim_am_delta_isotropic": metrics.sim_am_delta(zsl, icl, isotropic, context_tokens),
+    }
+    return {name: values.nanmean(-1) for name, values in by_head.items()}
+
+
+def _of_update_matrices(dW_icl: Sequence[Tensor], W_zsl: Sequence[Tensor], W_ft: Sequence[Tensor]) -> dict[str, Tensor]:
+    """dW_ICL and dW_FT = W_FT - W_ZSL of Dai et al. (2023), eq. 11 to 13, as matrices; means over the key heads.
+
+    One tensor (layers, key heads, d_v, d) for each query. Permuted: dW_FT of another query. The ratio is of norms, FT
+    over ICL.
+    """
+    dW_ft = [ft - zsl for ft, zsl in zip(W_ft, W_zsl, strict=True)]
+    changed = [
+        metrics.nan_within_rounding(dW, zsl, metrics.machine_epsilon(zsl), axes=2)
+        for dW, zsl in zip(dW_ft, W_zsl, strict=True)
+    ]
+    another = [*changed[1:], *changed[:1]]
+
+    def mean_cosines(a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
+        return torch.stack([metrics.update_cosines(x, y).nanmean(-1) for x, y in zip(a, b, strict=True)])
+
+    def norms(dW: Sequence[Tensor]) -> Tensor:
+        return torch.stack([torch.linalg.matrix_norm(x).mean(-1) for x in dW])
+
+    return {
+        "update_cosine": mean_cosines(dW_icl, changed),
+        "update_cosine_permuted": mean_cosines(dW_icl, another),
+        "update_cosine_zsl": mean_cosines(dW_icl, W_zsl),
+        "update_norm_ratio": norms(dW_ft) / norms(dW_icl),
+    }
+
+
+def _of_training_tokens(
+    icl: Observed, ft: Observed, training_queries: Sequence[Tensor], spans: Sequence[tuple[int, int]], seed: int
+) -> dict[str, Tensor]:
+    """Dai et al. (2023, ACL version), table 5: m_ICL, the score to a token; m_FT, q'_token . q; summed over heads.
+
+    `training_queries` are the q' of each training sequence, (layers, tokens, heads * head size), first token included;
+    `spans` say where each stands in the context, and how many of its tokens are compared.
+    """
+    m_icl = torch.cat([icl.context_scores[..., start : start + n] for start, n in spans], dim=-1)
+    queries = zip(training_queries, spans, strict=True)
+    q_train = torch.cat([q[:, 1 : 1 + n] for q, (_, n) in queries], dim=1)
+    m_ft = torch.einsum("ltd,nld->nlt", q_train, ft.queries.float())
+    by_token = {
+        "kendall_tau_b": metrics.kendall_training_tokens(m_icl, m_ft),
+        "kendall_tau_a": metrics.kendall_tau_a(m_icl, m_ft),
+    }
+    return by_token | _recall("top_k_recall", m_icl, m_ft, _TOP_K) | _of_examples(m_icl, m_ft, spans, seed)
+
+
+def _of_examples(m_icl: Tensor, m_ft: Tensor, spans: Sequence[tuple[int, int]], seed: int) -> dict[str, Tensor]:
+    """Agreement on whole demonstrations, with the same lengths on both sides: see `metrics.attention_by_example`."""
+    ends = list(accumulate(n for _, n in spans))
+    parts = list(zip([0, *ends], ends, strict=False))
+    stand_ins = {"": m_ft, "_permuted": metrics.permuted_tokens(m_ft, seed)}
+    measures = {}
+    for name, mean in (("example", False), ("example_mean", True)):
+        a_icl, *others = (metrics.attention_by_example(m, parts, mean=mean) for m in (m_icl, *stand_ins.values()))
+        for floor, a_ft in zip(stand_ins, others, strict=True):
+            measures[f"{name}_tau_b{floor}"] = metrics.kendall_tau_b(a_icl, a_ft)
+        measures |= _recall(f"{name}_recall", a_icl, others[0], _TOP_EXAMPLES)
+    return measures
+
+
+def _recall(name: str, m_icl: Tensor, m_ft: Tensor, k: int) -> dict[str, Tensor]:
+    """Top-k recall and its value by chance."""
+    T = m_icl.shape[-1]
+    k = min(k, T)
+    chance = torch.full(m_icl.shape[:-1], k / T, dtype=torch.float64)
+    return {name: metrics.top_k_recall(m_icl, m_ft, k), f"{name}_chance": chance}
+
+
+def _summaries(measures: Mapping[str, Tensor], n: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Columns of the tables of layers and of queries; values that do not exist (NaN) are left out of the means."""
+    layers, queries = {}, {}
+    for name, values in measures.items():
+        defined = ~values.isnan()
+        deviation = (values - values.nanmean(0)).nan_to_num() * defined
+        count = defined.sum(0)
+        sd = (deviation.square().sum(0) / (count - 1)).sqrt().where(count > 1, torch.nan)
+        layers |= {name: values.nanmean(0), f"{name}_sd": sd}
+        queries[name] = torch.cat([values.nanmean(1), values.new_full((n - len(values),), torch.nan)])
+    return layers, queries

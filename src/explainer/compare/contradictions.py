@@ -37,20 +37,16 @@ def answers(grouping: str, number: int) -> list[str]:
     return [_LISTS[(number + j * N_SETS // _LINES) % N_SETS].split()[j] for j in range(_LINES)]
 
 
-def word_of_set(number: int) -> str:
-    """The made-up word of a set, the same in both groupings."""
-    return made_up_word(np.random.default_rng([number, 5]))
-
-
-def prompt(word: str, answers: Sequence[str]) -> str:
-    """A line for each answer, in this order, and the word again."""
+def prompt(number: int, answers: Sequence[str]) -> str:
+    """A line for each answer, in this order, and the made-up word of the set again; the same in both groupings."""
+    word = made_up_word(np.random.default_rng([number, 5]))
     return "".join(f"{word} -> {answer}\n" for answer in answers) + f"{word} ->"
 
 
 def log_probs(checkpoint: Checkpoint, grouping: str, number: int) -> np.ndarray:
     """log p of the answer at each position in each order of `explainer.theory.order.orders`: (24, 4)."""
     told, orders = answers(grouping, number), order.orders(_LINES).numpy()
-    prompts = [prompt(word_of_set(number), [told[i] for i in row]) for row in orders]
+    prompts = [prompt(number, [told[i] for i in row]) for row in orders]
     found = scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, ""), prompts, told)
     return np.take_along_axis(found.astype(float), orders, axis=1)
 

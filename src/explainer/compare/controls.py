@@ -33,7 +33,7 @@ def own(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     return data.task, tasks.demonstrations(data, k, seed)
 
 
-def shuffled(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _shuffled(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The same inputs with the same answers in another order."""
     examples = tasks.demonstrations(data, k, seed)
     answers = [examples[i] for i in _order(k, seed)]
@@ -53,18 +53,18 @@ def _flipped(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     return data.task, [replace(d, answer=labels[y], label=y) for d, y in zip(examples, following, strict=True)]
 
 
-def reordered(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _reordered(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The same demonstrations in another order."""
     examples = tasks.demonstrations(data, k, seed)
     return data.task, [examples[i] for i in _order(k, seed)]
 
 
-def other(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _other(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The k examples of the same task that the seed draws after the first k; TaskError if there are fewer than 2 k."""
     return data.task, tasks.demonstrations(data, 2 * k, seed)[k:]
 
 
-def nonsense(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _nonsense(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The format and nothing else: in the task's template, every word of every field and answer is made up."""
     generator = np.random.default_rng([seed, 2])
 
@@ -82,9 +82,16 @@ def made_up_word(generator: np.random.Generator) -> str:
     return "".join(generator.choice(list(those)) for those in letters)
 
 
-def foreign(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
+def _foreign(data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """Demonstrations of another task, `explainer.data.tasks.unrelated_task`."""
     return own(tasks.load(tasks.unrelated_task(data.task)), k, seed)
+
+
+LESSONS: Mapping[str, Demonstrations] = {
+    "own": own, "shuffled": _shuffled, "flipped": _flipped, "reordered": _reordered, "other": _other,
+    "nonsense": _nonsense, "foreign": _foreign,
+}  # fmt: skip
+"""What may be taught instead of the task's own examples, by name; those of FT and of a context are made alike."""
 
 
 def _order(k: int, seed: int) -> np.ndarray:
@@ -94,12 +101,12 @@ def _order(k: int, seed: int) -> np.ndarray:
 # Models.
 
 
-def as_loaded(checkpoint: Checkpoint, _seed: int) -> Checkpoint:
+def _as_loaded(checkpoint: Checkpoint, _seed: int) -> Checkpoint:
     """The checkpoint itself."""
     return checkpoint
 
 
-def untrained(checkpoint: Checkpoint, seed: int) -> Checkpoint:
+def _untrained(checkpoint: Checkpoint, seed: int) -> Checkpoint:
     """The same architecture with the random weights it would be trained from, and the same tokenizer."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -108,12 +115,12 @@ def untrained(checkpoint: Checkpoint, seed: int) -> Checkpoint:
 
 
 @torch.no_grad()
-def untrained_layers(checkpoint: Checkpoint, seed: int) -> Checkpoint:
+def _untrained_layers(checkpoint: Checkpoint, seed: int) -> Checkpoint:
     """Random attention and MLP matrices between the trained embeddings, norms and readout.
 
     The half-trained baseline of Deutch et al. (2024), table 1.
     """
-    random = untrained(checkpoint, seed)
+    random = _untrained(checkpoint, seed)
     kept = checkpoint.model.state_dict()
     matrices = _matrices_in_layers(random)
     for name, tensor in random.model.state_dict().items():
@@ -125,7 +132,7 @@ def untrained_layers(checkpoint: Checkpoint, seed: int) -> Checkpoint:
 @torch.no_grad()
 def _permuted_weights(checkpoint: Checkpoint, seed: int) -> Checkpoint:
     """The entries of every attention and MLP matrix in a random order: the same numbers, no structure."""
-    other = untrained(checkpoint, seed)
+    other = _untrained(checkpoint, seed)
     generator = torch.Generator().manual_seed(seed)
     kept = checkpoint.model.state_dict()
     matrices = _matrices_in_layers(checkpoint)
@@ -165,11 +172,6 @@ def _layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float,
     return replace(found, update=found.scaled(descent.norm / found.norm).update)
 
 
-def _unchanged(finetuned: FineTuned, _seed: int) -> FineTuned:
-    """The update that was found."""
-    return finetuned
-
-
 def _random_direction(finetuned: FineTuned, seed: int) -> FineTuned:
     """A random update of the same norm, weight by weight, with the losses of the training that gave the norms."""
     random = finetuned.randomised(seed)
@@ -184,60 +186,47 @@ class Control:
     """
 
     note: str
-    model: Model = as_loaded
+    model: Model = _as_loaded
     context: Demonstrations = own
     training: Demonstrations = own
     descend: _Descend = finetuning.fine_tune
-    update: _Change = _unchanged
-
-    @property
-    def needs_foreign(self) -> bool:
-        """Whether the result depends on the data of another task."""
-        return foreign in (self.context, self.training)
-
-    def shares_icl(self, another: "Control") -> bool:
-        """Whether ZSL and ICL are the same under both."""
-        return (self.model, self.context) == (another.model, another.context)
+    update: _Change | None = None
 
 
 CONTROLS: Mapping[str, Control] = {
     "none": Control("the comparison itself"),
-    "shuffled-context": Control("the answers in the context are shuffled; FT sees the right ones", context=shuffled),
+    "shuffled-context": Control("the answers in the context are shuffled; FT sees the right ones", context=_shuffled),
     "flipped-context": Control("every label in the context is wrong; FT sees the right ones", context=_flipped),
-    "foreign-context": Control("the context is of another task; FT sees the task's own examples", context=foreign),
-    "nonsense-context": Control("the context has the format of the task and made-up words", context=nonsense),
-    "reordered-context": Control("the context has the examples of FT in another order", context=reordered),
+    "foreign-context": Control("the context is of another task; FT sees the task's own examples", context=_foreign),
+    "nonsense-context": Control("the context has the format of the task and made-up words", context=_nonsense),
+    "reordered-context": Control("the context has the examples of FT in another order", context=_reordered),
     "shuffled-training": Control(
-        "FT is trained on shuffled answers; the context has the right ones", training=shuffled
+        "FT is trained on shuffled answers; the context has the right ones", training=_shuffled
     ),
     "flipped-training": Control(
         "FT is trained on wrong labels only; the context has the right ones", training=_flipped
     ),
-    "nonsense-training": Control("FT is trained on the format of the task with made-up words", training=nonsense),
-    "reordered-training": Control("FT sees the examples of the context in another order", training=reordered),
-    "other-training": Control("FT is trained on other examples of the task than the context has", training=other),
-    "foreign-training": Control("FT is trained on another task than that of the context", training=foreign),
+    "nonsense-training": Control("FT is trained on the format of the task with made-up words", training=_nonsense),
+    "reordered-training": Control("FT sees the examples of the context in another order", training=_reordered),
+    "other-training": Control("FT is trained on other examples of the task than the context has", training=_other),
+    "foreign-training": Control("FT is trained on another task than that of the context", training=_foreign),
     "ascent": Control("FT ascends the gradient", descend=_ascend),
     "layer-causal": Control(
         "each layer of FT learns from its own readout only (Deutch et al. 2024)",
         descend=partial(finetuning.fine_tune, layer_causal=True),
     ),
     "layer-causal-as-long": Control(
-        "each layer of FT learns from its own readout only; the update is as long as that of FT",
-        descend=_layer_causal,
+        "each layer of FT learns from its own readout only; the update is as long as that of FT", descend=_layer_causal
     ),
     "random-direction": Control(
-        "the update of FT has a random direction, weight by weight of the same norm",
-        update=_random_direction,
+        "the update of FT has a random direction, weight by weight of the same norm", update=_random_direction
     ),
-    "untrained": Control("a model of the same architecture with new random weights", model=untrained),
+    "untrained": Control("a model of the same architecture with new random weights", model=_untrained),
     "untrained-layers": Control(
-        "random attention and MLP weights between trained embeddings, norms and readout",
-        model=untrained_layers,
+        "random attention and MLP weights between trained embeddings, norms and readout", model=_untrained_layers
     ),
     "permuted-weights": Control(
-        "the entries of every attention and MLP matrix are in a random order",
-        model=_permuted_weights,
+        "the entries of every attention and MLP matrix are in a random order", model=_permuted_weights
     ),
 }
 """What may be changed, by name."""

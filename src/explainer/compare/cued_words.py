@@ -1,6 +1,7 @@
 """Words with a cue: an end, a first word or a category, for which a label can stand that nobody could know."""
 
 from collections.abc import Mapping
+from itertools import islice
 
 import numpy as np
 
@@ -21,20 +22,15 @@ Word = tuple[str, int]
 """A word, or two, and the number of its cue."""
 
 
-def draw_sets(cue: str, seed: int, k: int, n_queries: int) -> tuple[list[Word], list[Word], list[Word]]:
-    """Two sets of k words and the queries, all different; raises as `draw`."""
-    words = draw(cue, seed, 2 * k + n_queries)
-    return words[:k], words[k : 2 * k], words[2 * k :]
-
-
-def draw(cue: str, seed: int, n: int) -> list[Word]:
-    """n words, all different, each cue in each four in a row once.
+def draw_words(cue: str, seed: int, *sizes: int) -> list[list[Word]]:
+    """A set of words of each size, all different, each cue in each four in a row once.
 
     Raises ExperimentError where there are not so many known words.
     """
-    generator = np.random.default_rng([seed, 11, *cue.encode()])
+    generator, n = np.random.default_rng([seed, 11, *cue.encode()]), sum(sizes)
     of_cue = _known_words(generator, n // 4) if cue == "category" else _made_up(generator, cue, n // 4)
-    return [(of_cue[number][i], int(number)) for i in range(n // 4) for number in generator.permutation(4)]
+    words = ((of_cue[number][i], int(number)) for i in range(n // 4) for number in generator.permutation(4))
+    return [list(islice(words, size)) for size in sizes]
 
 
 def _made_up(generator: np.random.Generator, cue: str, n: int) -> list[list[str]]:

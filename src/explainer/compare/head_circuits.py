@@ -43,18 +43,18 @@ class Bench:
     demonstrations: tuple[tuple[Example, ...], ...]
     queries: tuple[tuple[Example, ...], ...]
 
+    @classmethod
+    def draw(
+        cls, task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES
+    ) -> "Bench":
+        """The sets with these seeds, of so many demonstrations each, and so many queries after each."""
+        data, seeds = tasks.load(task), list(sets)
+        shown = tuple(tuple(tasks.demonstrations(data, demonstrations, seed)) for seed in seeds)
+        return cls(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
+
     def columns(self, checkpoint: Checkpoint) -> list[TokenSpans]:
         """The token ids of each set and where their parts stand."""
         return [circuits.TokenSpans.of(checkpoint, self.data.task, each) for each in self.demonstrations]
-
-
-def draw_prompts(
-    task: str, sets: Iterable[int] = SETS, demonstrations: int = DEMONSTRATIONS, queries: int = QUERIES
-) -> Bench:
-    """The sets with these seeds, of so many demonstrations each, and so many queries after each."""
-    data, seeds = tasks.load(task), list(sets)
-    shown = tuple(tuple(tasks.demonstrations(data, demonstrations, seed)) for seed in seeds)
-    return Bench(data, shown, tuple(tuple(tasks.queries(data, queries, seed)) for seed in seeds))
 
 
 def answer_queries(
@@ -78,7 +78,7 @@ def answer_queries(
 
 
 @dataclass(frozen=True)
-class StoredAnswers:
+class _StoredAnswers:
     """The stored answers of one task, by condition; see `explainer_lab.head_circuits`."""
 
     queries: tuple[tuple[Example, ...], ...]
@@ -99,7 +99,7 @@ class StoredAnswers:
         return statistics.widen_degenerate(share, len({str(query.fields) for each in self.queries for query in each}))
 
 
-def stored(task: str) -> StoredAnswers:
+def stored(task: str) -> _StoredAnswers:
     """The stored answers of one of TASKS. Raises KeyError for another one."""
     table = published_json("head_circuits")[task]
     answers = {
@@ -109,7 +109,7 @@ def stored(task: str) -> StoredAnswers:
         ]
         for name, each in table.items()
     }
-    return StoredAnswers(draw_prompts(task).queries, answers)
+    return _StoredAnswers(Bench.draw(task).queries, answers)
 
 
 def _mean(values: Sequence[np.ndarray], queries: Sequence[Sequence[Example]]) -> Interval:

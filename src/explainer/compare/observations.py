@@ -38,6 +38,26 @@ class Observed:
     queries: Float[Tensor, "n layers heads_d"]
     label_tokens: np.ndarray | None = None
 
+    def accuracy_measures(self, labels: list[int] | None) -> dict[str, Any]:
+        """Accuracy raw and calibrated, macro F1 and AUC; the raw one only for free answers.
+
+        Labels are chosen by the sum of their tokens' log-probabilities, for the accuracy per token by the mean: it is
+        given where labels have unequal lengths, and would be the same elsewhere.
+        """
+        accuracy = {"accuracy": self.correct.mean()}
+        if labels is None or self.log_probs is None:
+            return accuracy
+        log_probs, y, m = self.log_probs.astype(np.float64), np.array(labels), self.label_tokens
+        if m is not None and (m != m[:, :1]).any():
+            accuracy["per_token_accuracy"] = np.mean((log_probs / m).argmax(1) == y)
+        return accuracy | {
+            "content_free": self.content_free,
+            "calibrated_accuracy": statistics.calibrated_accuracy(log_probs, y),
+            "content_free_accuracy": statistics.calibrated_accuracy(log_probs, y, self.content_free),
+            "macro_f1": statistics.macro_f1(log_probs, y),
+            "auc": statistics.macro_auc(log_probs, y),
+        }
+
 
 def observe(
     checkpoint: Checkpoint,
@@ -59,8 +79,7 @@ def observe(
     records = [(r.outputs, r.own_scores, r.context_scores.sum(1), r.queries, r.log_probs) for r in bar]
     outputs, own_scores, context_scores, attention_queries, log_probs = zip(*records, strict=True)
     if task.labels is None:
-        answers = [query.answer for query in queries]
-        correct = scoring.exact_match(checkpoint, prefix, prompts, answers, task.separator)
+        correct = scoring.exact_match(checkpoint, prefix, prompts, [query.answer for query in queries], task.separator)
         log_probs = content_free = label_tokens = None
     else:
         log_probs = np.stack(log_probs)
@@ -86,24 +105,3 @@ def linear_maps(
     """The linear maps of attention of the first queries, at the tokens where `observe` records."""
     prompts = [task.prompt(query) for query in queries[:_N_MAPS]]
     return list(recording.linear_maps(checkpoint, prefix, prompts, task.labels or (), suffix=suffix))
-
-
-def accuracy_measures(observed: Observed, labels: list[int] | None) -> dict[str, Any]:
-    """Accuracy raw and calibrated, macro F1 and AUC; the raw one only for free answers.
-
-    Labels are chosen by the sum of their tokens' log-probabilities, for the accuracy per token by the mean: it is given
-    where labels have unequal lengths, and would be the same elsewhere.
-    """
-    accuracy = {"accuracy": observed.correct.mean()}
-    if labels is None or observed.log_probs is None:
-        return accuracy
-    log_probs, y, m = observed.log_probs.astype(np.float64), np.array(labels), observed.label_tokens
-    if m is not None and (m != m[:, :1]).any():
-        accuracy["per_token_accuracy"] = np.mean((log_probs / m).argmax(1) == y)
-    return accuracy | {
-        "content_free": observed.content_free,
-        "calibrated_accuracy": statistics.calibrated_accuracy(log_probs, y),
-        "content_free_accuracy": statistics.calibrated_accuracy(log_probs, y, observed.content_free),
-        "macro_f1": statistics.macro_f1(log_probs, y),
-        "auc": statistics.macro_auc(log_probs, y),
-    }

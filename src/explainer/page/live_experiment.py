@@ -26,7 +26,7 @@ from explainer.theory import metrics
 
 UPDATES = AskedTask.folder / "updates"
 """For each task the update dW by fine-tuning, in factors of low rank, and `updates.json`, which names the files."""
-_CONTEXTS = {"reordered": controls.reordered, "shuffled": controls.shuffled, "foreign": controls.foreign}
+_CONTEXTS = {name: controls.LESSONS[name] for name in ("reordered", "shuffled", "foreign")}
 _SECONDS = ("fine-tuned", *_CONTEXTS)
 """The second lesson: fine-tuning on the demonstrations, or a context in another order, with wrong answers, foreign."""
 _RANK, _EPOCHS, _LR = 4, 10, 5e-4
@@ -189,5 +189,7 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
 
 def _order(name: str) -> list[int]:
     """The order of the demonstrations in the second lesson `reordered`."""
-    (_, own), (_, again) = (draw(tasks.load(name), MOST, SEED) for draw in (controls.own, controls.reordered))
+    (_, own), (_, again) = (
+        draw(tasks.load(name), MOST, SEED) for draw in (controls.own, controls.LESSONS["reordered"])
+    )
     return [own.index(example) for example in again]

@@ -19,7 +19,7 @@ from explainer.page.asking import MORE_TASKS, QUERY, TASKS, AskedTask, Asking, P
 
 MOST, QUERIES, SEED = 16, 30, 0
 """Demonstrations and queries of a task, and the seed that draws them."""
-_CURVES = {"right": controls.own, "shuffled": controls.shuffled, "foreign": controls.foreign}
+_CURVES = {"right": controls.own, "shuffled": controls.LESSONS["shuffled"], "foreign": controls.LESSONS["foreign"]}
 _DONORS = (1, 2, 4, 8)
 """Of how many queries the mean patch can be; the first eight of a task are never asked with it."""
 _OF_PATCH = {"foreign": "patch_foreign_mean", "mean": "patch_mean", "icl": "icl"}

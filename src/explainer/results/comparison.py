@@ -99,7 +99,7 @@ def changes_under_controls(
         for control in (control for control in controls or of if control in of and control != than):
             for measure in measures:
                 pairs[name, control, measure] = _matched(of[control], of[than], measure)
-    return reporting.paired_differences({name: both for name, both in pairs.items() if both})
+    return intervals.corrected({name: statistics.paired_difference(*both) for name, both in pairs.items() if both})
 
 
 def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sample] | None:
@@ -150,25 +150,6 @@ def _by_setting_and_layer(table: pd.DataFrame, measure: str, less: str | None) -
     return values.pivot(index="setting", columns="layer", values="value").dropna(how="all").to_numpy()
 
 
-# Answers beside how many of them are right.
-
-
-def answer_shares(queries: pd.DataFrame, state: str | None = None) -> pd.DataFrame:
-    """How often each label is the model's answer in a state, or is right (without a state): a row for each seed."""
-    chosen = queries["label"].to_numpy() if state is None else np.stack(list(queries[f"{state}_log_probs"])).argmax(1)
-    labels = range(len(queries["zsl_log_probs"].iloc[0]))
-    shares = pd.crosstab(queries["seed"].to_numpy(), chosen, normalize="index", rownames=["seed"], colnames=["label"])
-    return shares.reindex(columns=labels, fill_value=0.0)
-
-
-def highest_accuracy(queries: pd.DataFrame, state: str) -> pd.Series:
-    """The highest accuracy that the given answers allow, in whatever order: sum_c min(p_c, q_c), for each seed.
-
-    p are the shares of the model's answers, q those of the right ones. Of label c at most min(p_c, q_c) can be right.
-    """
-    return pd.DataFrame(np.minimum(answer_shares(queries, state), answer_shares(queries))).sum(axis=1)
-
-
 # Which of the zero-shot errors FT and ICL repair.
 
 _REPAIR_RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
@@ -177,7 +158,7 @@ _MOST_UNDEFINED = 0.01
 
 
 @dataclass(frozen=True)
-class Repairs:
+class _Repairs:
     """Rec2FTP over all seeds of a task, its chance value, the same within each right answer, and what is above that.
 
         sum_g f_g c_g / sum_g f_g over groups g, seeds or seeds and labels
@@ -199,7 +180,7 @@ class Repairs:
         return self.n_repaired >= _FEWEST_REPAIRS and self.recall.undefined <= _MOST_UNDEFINED
 
 
-def repairs(queries: pd.DataFrame) -> Repairs:
+def repairs(queries: pd.DataFrame) -> _Repairs:
     """Count what FT and ICL repair, with the intervals of one crossed bootstrap for all shares.
 
     Answers without labels form one group. Raises ExperimentError where FT diverged.
@@ -217,7 +198,7 @@ def repairs(queries: pd.DataFrame) -> Repairs:
     recall, *others = (Interval(*map(float, ends), undefined=undefined) for ends in shares)
     repaired = [numbers[by_ft] for numbers, (_, _, by_ft, _) in zip(sample.queries, seeds, strict=True)]
     n_different = len(np.unique(np.concatenate(repaired)))
-    return Repairs(n_errors, n_repaired, n_different, statistics.widen_degenerate(recall, n_different), *others)
+    return _Repairs(n_errors, n_repaired, n_different, statistics.widen_degenerate(recall, n_different), *others)
 
 
 _Seed = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]

@@ -7,7 +7,6 @@ one pool, a draw of all the texts that one could have asked about. The truth, th
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,31 +17,15 @@ from explainer.theory.statistics import Components, Interval, Sample
 _RESAMPLES = 400
 
 
-class Design(NamedTuple):
-    """How many seeds, how many queries each seed draws, and from how many texts."""
-
-    seeds: int
-    queries: int = 40
-    pool: int = 200
+_QUERIES, _POOL = 40, 200  # how many queries each seed draws, and from how many texts
 
 
-def variance_shares(samples: Mapping[str, Sample]) -> pd.DataFrame:
-    """Which share of the variance of single values is due to the seed, to the query and to the rest; a row for each."""
-    rows = {name: statistics.variance_components(each).shares for name, each in samples.items()}
-    return pd.DataFrame(rows, index=Components._fields).T
-
-
-def median_shares(table: pd.DataFrame) -> Components:
-    """The median of each share over the rows, as parts of their sum; an estimate below zero counts as zero."""
-    return Components(*Components(*table.clip(lower=0).median()).shares)
-
-
-def _simulated(share: Components, design: Design, rng: np.random.Generator) -> Sample:
+def _simulated(share: Components, seeds: int, rng: np.random.Generator) -> Sample:
     """One study: y_gi = sqrt(s_A) a_g + sqrt(s_B) b_j(g, i) + sqrt(s_E) e_gi, with a, b and e standard normal."""
     seed, query, rest = np.sqrt(share)
-    effects, asked = query * rng.normal(size=design.pool), (design.seeds, design.queries)
-    ids = rng.permuted(np.tile(np.arange(design.pool), (design.seeds, 1)), axis=1)[:, : design.queries]
-    values = seed * rng.normal(size=(design.seeds, 1)) + effects[ids] + rest * rng.normal(size=asked)
+    effects = query * rng.normal(size=_POOL)
+    ids = rng.permuted(np.tile(np.arange(_POOL), (seeds, 1)), axis=1)[:, :_QUERIES]
+    values = seed * rng.normal(size=(seeds, 1)) + effects[ids] + rest * rng.normal(size=(seeds, _QUERIES))
     return Sample([(row,) for row in values], list(ids))
 
 
@@ -75,15 +58,18 @@ METHODS: Mapping[str, Callable[[Sample], Interval]] = {
 """What can be done with the same values, by name. The second and the fourth are what this book does."""
 
 
-def coverage(share: Components, design: Design, repetitions: int = 200) -> dict[str, Interval]:
-    """For each method, the share of studies whose interval holds 0, with Wilson's 95 % interval.
+def coverage(shares: pd.DataFrame, seeds: int, repetitions: int = 200) -> dict[str, Interval]:
+    """For each method, the share of studies of so many seeds whose interval holds 0, with Wilson's 95 % interval.
 
-    Of a difference, 1 - coverage is how often p < 0.05 although there is none.
+    `shares` are parts of the variance, a row for each task and the columns of `Components`; the studies have the median
+    of each, as parts of their sum, where an estimate below zero counts as zero. Of a difference, 1 - coverage is how
+    often p < 0.05 although there is none.
     """
+    share = Components(*Components(*shares.clip(lower=0).median()).shares)
     rng = np.random.default_rng(0)
     held = dict.fromkeys(METHODS, 0)
     for _ in range(repetitions):
-        study = _simulated(share, design, rng)
+        study = _simulated(share, seeds, rng)
         for name, method in METHODS.items():
             held[name] += not method(study).excludes_zero
     return {name: statistics.binomial_interval(count / repetitions, repetitions) for name, count in held.items()}

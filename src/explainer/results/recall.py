@@ -44,7 +44,7 @@ OUTCOMES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class RuleComparison:
+class _RuleComparison:
     """Differences between two rules, one for each seed: their mean with Student's interval, and the sign test."""
 
     by_seed: pd.Series
@@ -66,7 +66,7 @@ def mean_over_keys(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> di
     }
 
 
-def rule_difference(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> RuleComparison:
+def rule_difference(curve: pd.DataFrame, rule: str, other: str, outcome: str) -> _RuleComparison:
     """The outcome of a rule minus that of another at the end, seed by seed, as the mean over the numbers of keys.
 
     Raises ExperimentError for a seed that one of them does not have.
@@ -77,7 +77,7 @@ def rule_difference(curve: pd.DataFrame, rule: str, other: str, outcome: str) ->
         raise ExperimentError(f"seeds {missing} are not there for both {rule} and {other}; train them too.")
     differences = seeds[rule] - seeds[other]
     values = differences.to_numpy()
-    return RuleComparison(differences, student(values), statistics.sign_test(values))
+    return _RuleComparison(differences, student(values), statistics.sign_test(values))
 
 
 def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
@@ -90,14 +90,14 @@ def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
     raw = [rule_difference(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
     students = statistics.holm(np.array([each.mean.p_value for each in raw]))
     signs = statistics.holm(np.array([each.sign_p for each in raw]))
-    effects: dict[str, dict[str, RuleComparison]] = {outcome: {} for outcome in outcomes}
+    effects: dict[str, dict[str, _RuleComparison]] = {outcome: {} for outcome in outcomes}
     for (outcome, rule), each, by_student, by_sign in zip(asked, raw, students, signs, strict=True):
         mean = replace(each.mean, p_value=float(by_student))
         effects[outcome][rule] = replace(each, mean=mean, sign_p=float(by_sign))
     return effects
 
 
-def as_table(compared: Mapping[str, Mapping[str, RuleComparison]]) -> pd.DataFrame:
+def as_table(compared: Mapping[str, Mapping[str, _RuleComparison]]) -> pd.DataFrame:
     """Comparisons, by outcome and rule, as text: mean, Student's p, seeds with the rule ahead, p of the signs."""
     rows = {
         (OUTCOMES[outcome], f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}" if rule in _PAIRS else rule): {

@@ -5,9 +5,8 @@ seeds only: each is a group of the bootstrap, over seeds and queries. Over sever
 tasks, which are never resampled.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,11 +17,9 @@ from explainer.results import intervals, published
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
-_Name = TypeVar("_Name", bound=Hashable)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Provenance:
+class _Provenance:
     """Where published results come from; `str` says it as pages show it. Trainings have no `checkpoint` and its kin.
 
     `grids` are a few named lists that have all of the settings, in the file of grids of the `command`.
@@ -60,7 +57,7 @@ class Provenance:
         return f"Stored: {self.details}"
 
 
-def provenance(*frames: pd.DataFrame) -> Provenance:
+def provenance(*frames: pd.DataFrame) -> _Provenance:
     """Where published results come from: those of one experiment on checkpoints by settings, trainings by "runs".
 
     Raises ExperimentError where no published experiment has the settings.
@@ -81,7 +78,7 @@ def provenance(*frames: pd.DataFrame) -> Provenance:
         of_checkpoint = {"checkpoint": settings["checkpoint"].iloc[0]}
         of_checkpoint |= {"formats": sorted(set(published.number_formats(runs).values()))}
         of_checkpoint |= {column: sorted(set(settings[column])) for column in ("n_queries", "k")}
-    return Provenance(
+    return _Provenance(
         n=len(settings),
         seeds=sorted(set(settings["seed"])),
         device=runs["device"].iloc[0],
@@ -168,10 +165,10 @@ def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accur
 def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Interval:
     """A similarity, mean over layers, queries, seeds and tasks, with its interval over seeds and queries; or a share.
 
-    Tasks with a setting that lacks the measure are left out. Measures that are centred over queries keep their centre
-    when queries are resampled. Raises ExperimentError as `as_sample`.
+    Measures that are centred over queries keep their centre when queries are resampled. Raises ExperimentError as
+    `as_sample`: a mean over tasks is of all of them.
     """
-    found = as_sample(_tasks_with(measure, queries), measure)
+    found = as_sample(queries, measure)
     interval = statistics.bootstrap_interval(found, np.nanmean, **options)
     of_answers = all(values.dtype == bool for (values,) in found.groups)
     return statistics.widen_degenerate(interval, found.n_queries) if of_answers else interval
@@ -196,20 +193,15 @@ def estimates(values: Mapping) -> dict:
     return {name: each.estimate if hasattr(each, "estimate") else estimates(each) for name, each in values.items()}
 
 
-def paired_differences(
-    pairs: Mapping[_Name, tuple[statistics.Sample, statistics.Sample]], statistic: Callable[..., float] = np.nanmean
-) -> dict[_Name, Interval]:
-    """Differences of conditions A and B, the `as_sample` of each for the same queries, p-values after Holm."""
-    return intervals.corrected({name: statistics.paired_difference(a, b, statistic) for name, (a, b) in pairs.items()})
-
-
 def column_differences(
     queries: pd.DataFrame, a: str, b: str, statistic: Callable[..., float] = np.nanmean
 ) -> dict[str, Interval]:
     """A minus B of two columns, query by query, for each task that has both, p-values after Holm for their number."""
-    known = _tasks_with(b, _tasks_with(a, queries))
-    pairs = intervals.by_group(known, "task", lambda its: (as_sample(its, a), as_sample(its, b)))
-    return paired_differences(pairs, statistic)
+
+    def difference(its: pd.DataFrame) -> Interval:
+        return statistics.paired_difference(as_sample(its, a), as_sample(its, b), statistic)
+
+    return intervals.corrected(intervals.by_group(_tasks_with(b, _tasks_with(a, queries)), "task", difference))
 
 
 def selected_setting(settings: pd.DataFrame, split: str = "selection") -> pd.Series:

@@ -9,7 +9,6 @@ on none. Else it is *not reproduced*. Where the results cannot tell, it *cannot 
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,23 +39,23 @@ _PAPER = ("classification", "agnews", "cb")
 _RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
 
 
-class Entry(NamedTuple):
+class _Entry(NamedTuple):
     """A verdict, and the numbers or the reason behind it."""
 
     verdict: str
     because: str
 
 
-class Claim(NamedTuple):
+class _Claim(NamedTuple):
     """A claim, what the paper prints, and what is found under its protocol and beside a control."""
 
     claim: str
     paper: str
-    protocol: Entry
-    between: Entry
+    protocol: _Entry
+    between: _Entry
 
 
-class Question(NamedTuple):
+class _Question(NamedTuple):
     """A number of the paper and one of the checkpoint, what each is read against, and the verdict on its claim."""
 
     paper: float
@@ -66,7 +65,7 @@ class Question(NamedTuple):
     verdict: str
 
 
-def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[str, Question]:
+def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> dict[str, _Question]:
     """Two accuracies and the four measures under the paper's protocol, beside what the paper prints for one model.
 
     Of the book's checkpoint, or of the `queries` of another one. Means over its six tasks; only Rec2FTP is the
@@ -77,29 +76,32 @@ def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> di
     if queries is None:
         (queries,) = queries_by_checkpoint().values()
     pooled = comparison.repairs(queries)
-    means = {state: float(np.mean(list(of.values()))) for state, of in papers.ACCURACY[model].items()}
+    means = {state: float(np.mean(list(of.values()))) for state, of in papers.quoted("accuracy")[model].items()}
 
     def mean(column: str) -> Interval:
         return reporting.similarity_interval(queries, column, n_resamples=_RESAMPLES)
 
-    def against(paper: float, paper_floor: float, *columns: str) -> Question:
+    def against(paper: float, paper_floor: float, *columns: str) -> _Question:
         ours, floor = map(mean, columns)
-        return Question(paper, paper_floor, ours, floor, _compared(queries, *columns).verdict)
+        return _Question(paper, paper_floor, ours, floor, _compared(queries, *columns).verdict)
 
-    aou, am, tau = (of[model] for of in (papers.SIM_AOU_AVERAGE, papers.SIM_AM_AVERAGE, papers.KENDALL_AVERAGE))
+    aou, am, tau = (
+        of[model]
+        for of in (papers.quoted("sim_aou_average"), papers.quoted("sim_am_average"), papers.quoted("kendall_average"))
+    )
     return {
         "FT": against(means["ft"], means["zsl"], "ft_correct", "zsl_correct"),
         "ICL": against(means["icl"], means["ft"], "icl_correct", "ft_correct"),
-        "Rec2FTP": Question(
-            papers.REC2FTP_AVERAGE[model], None, pooled.recall, pooled.within_label, _repairs(queries).verdict
+        "Rec2FTP": _Question(
+            papers.quoted("rec2ftp_average")[model], None, pooled.recall, pooled.within_label, _repairs(queries).verdict
         ),
         "SimAOU": against(aou["ft"], aou["random"], "sim_aou", "sim_aou_noise"),
         "SimAM": against(am["after"], am["before"], "sim_am", "sim_am_zsl"),
-        "τ": Question(tau["ft"], tau["random"], mean("kendall_tau_b"), Interval(0.0, 0.0, 0.0), _tau(queries).verdict),
+        "τ": _Question(tau["ft"], tau["random"], mean("kendall_tau_b"), Interval(0.0, 0.0, 0.0), _tau(queries).verdict),
     }
 
 
-def scorecard() -> list[Claim]:
+def scorecard() -> list[_Claim]:
     """All claims, from the published tables."""
     (of_paper,) = queries_by_checkpoint().values()
     pairs, word_pairs = agreement.pairs("agreement"), results("agreement")
@@ -118,13 +120,13 @@ def scorecard() -> list[Claim]:
         few_shot,
     ]
     rows = zip(protocol.items(), between, strict=True)
-    return [Claim(claim, quoted_values(claim), entry, control) for (claim, entry), control in rows]
+    return [_Claim(claim, quoted_values(claim), entry, control) for (claim, entry), control in rows]
 
 
-def _claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, Entry]:
+def _claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, _Entry]:
     """The eight claims about one model, from the tables "queries" and, by task, "layers" of the comparison."""
     outputs, maps = ("sim_aou",), ("sim_am",)
-    claims: dict[str, tuple[tuple[str, ...], Callable[[], Entry]]] = {
+    claims: dict[str, tuple[tuple[str, ...], Callable[[], _Entry]]] = {
         "FT answers more than ZSL": ((), lambda: _compared(queries, "ft_correct", "zsl_correct")),
         "ICL answers more than FT": ((), lambda: _compared(queries, "icl_correct", "ft_correct")),
         "ICL repairs what FT repairs: Rec2FTP": ((), lambda: _repairs(queries)),
@@ -135,7 +137,7 @@ def _claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.Dat
         "ICL and FT attend to the same training tokens: τ": (("kendall_tau_b",), lambda: _tau(queries)),
     }  # fmt: skip
     return {
-        claim: entry() if all(queries[name].notna().any() for name in needs) else Entry(_CANNOT_BE_ASKED, _REFUSED)
+        claim: entry() if all(queries[name].notna().any() for name in needs) else _Entry(_CANNOT_BE_ASKED, _REFUSED)
         for claim, (needs, entry) in claims.items()
     }
 
@@ -145,11 +147,11 @@ _REFUSED = "not measured on this model; `explainer models` says why"
 _TRAINED = "asks for models trained with momentum attention (`explainer-lab language-models`), not for a finished one"
 
 
-class Card(NamedTuple):
+class _Card(NamedTuple):
     """The tasks that a model was asked, an entry for each claim, and what demonstrations add to its right answers."""
 
     tasks: list[str]
-    claims: dict[str, Entry]
+    claims: dict[str, _Entry]
     gain: Interval
 
     @property
@@ -164,7 +166,7 @@ class Card(NamedTuple):
         return asked + unsettled * (not self.gain.low > 0)
 
 
-Cards = dict[str, Card]
+Cards = dict[str, _Card]
 """By checkpoint."""
 
 
@@ -179,7 +181,7 @@ def cards(directory: str | Path | None = None) -> Cards:
         tasks = list(queries["task"].unique())
         of_layers = {task: its for task, its in _by_task(layers[checkpoint]).items() if task in tasks}
         claims = _claims_under_protocol(queries, of_layers)
-        claims |= dict.fromkeys(_MOMENTUM, Entry(_CANNOT_BE_ASKED, _TRAINED))
+        claims |= dict.fromkeys(_MOMENTUM, _Entry(_CANNOT_BE_ASKED, _TRAINED))
         most_frequent = queries.groupby("task")["label"].transform(lambda labels: labels.mode().get(0))
         accuracies = queries.assign(
             icl_accuracy=queries["icl_correct"].astype(float),
@@ -187,7 +189,7 @@ def cards(directory: str | Path | None = None) -> Cards:
             one_label_accuracy=(queries["label"] == most_frequent).where(queries["label"].notna()).astype(float),
         )
         name = checkpoint if directory else verdict.BOOK.format(checkpoint)
-        found[name] = Card(tasks, claims, verdict.gain_in_context(accuracies))
+        found[name] = _Card(tasks, claims, verdict.gain_in_context(accuracies))
     return found
 
 
@@ -210,11 +212,11 @@ def _by_task(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return dict(list(rows.groupby("task", sort=False)))
 
 
-def _entry(signs: Signs, numbers: str) -> Entry:
+def _entry(signs: Signs, numbers: str) -> _Entry:
     """Differences above zero support a claim: on most tasks, with none below."""
     verdict = REPRODUCED if signs.rises > sum(signs) / 2 and not signs.falls else _NOT_REPRODUCED
     opposite = f", the opposite on {signs.falls}" if signs.falls else ""
-    return Entry(verdict, f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{opposite}")
+    return _Entry(verdict, f"{numbers}; settled on {signs.rises} of {sum(signs)} tasks{opposite}")
 
 
 # What the paper prints.
@@ -222,55 +224,50 @@ def _entry(signs: Signs, numbers: str) -> Entry:
 
 def quoted_values(claim: str) -> str:
     """What the paper prints of a claim, of models with 1.3 and 2.7 billion weights."""
-    printed = {
-        "FT answers more than ZSL": partial(_quoted_accuracy, "ft", "zsl"),
-        "ICL answers more than FT": partial(_quoted_accuracy, "icl", "ft"),
-        "ICL repairs what FT repairs: Rec2FTP": partial(_quoted, papers.REC2FTP_AVERAGE),
-        "SimAOU is above that of a random update": partial(_quoted, papers.SIM_AOU_AVERAGE, "ft", "random"),
-        "SimAM is higher after FT than before": partial(_quoted, papers.SIM_AM_AVERAGE, "after", "before"),
-        "ICL and FT attend to the same training tokens: τ": partial(_quoted, papers.KENDALL_AVERAGE, "ft", "random"),
-        "Momentum lowers the perplexity": _quoted_perplexity,
-        "Momentum raises the accuracy of ICL": partial(_quoted, papers.MOMENTUM_ACCURACY_AVERAGE),
+    states = {"FT answers more than ZSL": ("ft", "zsl"), "ICL answers more than FT": ("icl", "ft")}
+    averages = {
+        "ICL repairs what FT repairs: Rec2FTP": ("rec2ftp",),
+        "SimAOU is above that of a random update": ("sim_aou", "ft", "random"),
+        "SimAM is higher after FT than before": ("sim_am", "after", "before"),
+        "ICL and FT attend to the same training tokens: τ": ("kendall", "ft", "random"),
+        "Momentum raises the accuracy of ICL": ("momentum_accuracy",),
     }
-    return printed[claim]() if claim in printed else "box plots of its first version"
-
-
-def _quoted(averages: Mapping[str, Mapping[str, float] | float], *conditions: str) -> str:
-    models = []
-    for model, values in averages.items():
-        numbers = [values[condition] for condition in conditions] if isinstance(values, Mapping) else [values]
-        models.append(f"{model} {' against '.join(f'{number:.3f}' for number in numbers)}")
-    return ", ".join(models)
-
-
-def _quoted_accuracy(higher: str, lower: str) -> str:
-    means = {m: [np.mean(list(of[state].values())) for state in (higher, lower)] for m, of in papers.ACCURACY.items()}
-    ahead = sum(of[higher][t] > of[lower][t] for of in papers.ACCURACY.values() for t in papers.TASKS)
-    of_models = ", ".join(f"{model} {a:.3f} against {b:.3f}" for model, (a, b) in means.items())
-    return f"{of_models}; on {ahead} of {len(papers.MODELS) * len(papers.TASKS)}"
-
-
-def _quoted_perplexity() -> str:
-    plain, momentum = (papers.MOMENTUM_PERPLEXITY[name] for name in ("plain", "momentum"))
-    return ", ".join(f"{momentum[n]:.2f} against {plain[n]:.2f} ({n})" for n in ("256", "512", "1024"))
+    if claim in states:
+        higher, lower = states[claim]
+        of_models = papers.quoted("accuracy")
+        means = {m: [np.mean(list(of[s].values())) for s in (higher, lower)] for m, of in of_models.items()}
+        ahead = sum(of[higher][t] > of[lower][t] for of in of_models.values() for t in papers.TASKS)
+        printed = ", ".join(f"{model} {a:.3f} against {b:.3f}" for model, (a, b) in means.items())
+        return f"{printed}; on {ahead} of {len(papers.MODELS) * len(papers.TASKS)}"
+    if claim in averages:
+        name, *conditions = averages[claim]
+        printed = {
+            model: [values[condition] for condition in conditions] or [values]
+            for model, values in papers.quoted(f"{name}_average").items()
+        }
+        return ", ".join(f"{m} {' against '.join(f'{x:.3f}' for x in numbers)}" for m, numbers in printed.items())
+    if claim == "Momentum lowers the perplexity":
+        plain, momentum = (papers.quoted("momentum_perplexity")[name] for name in ("plain", "momentum"))
+        return ", ".join(f"{momentum[n]:.2f} against {plain[n]:.2f} ({n})" for n in ("256", "512", "1024"))
+    return "box plots of its first version"
 
 
 # Under the paper's protocol: its six tasks, one epoch, a floor of noise.
 
 
-def _compared(queries: pd.DataFrame, a: str, b: str) -> Entry:
+def _compared(queries: pd.DataFrame, a: str, b: str) -> _Entry:
     """A - B of two columns for each task, query by query, corrected for the number of tasks."""
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
     signs = Signs.among(reporting.column_differences(queries, a, b))
     return _entry(signs, "{:.3f} against {:.3f}".format(*numbers))
 
 
-def _repairs(queries: pd.DataFrame) -> Entry:
+def _repairs(queries: pd.DataFrame) -> _Entry:
     """Rec2FTP beside its chance value within each label."""
     found = [comparison.repairs(of_task) for of_task in _by_task(queries).values()]
     n_repaired, n_errors = sum(one.n_repaired for one in found), sum(one.n_errors for one in found)
     if not n_repaired:
-        return Entry(_CANNOT_BE_ASKED, f"FT repairs none of {n_errors} errors")
+        return _Entry(_CANNOT_BE_ASKED, f"FT repairs none of {n_errors} errors")
     above, below = sum(one.excess.low > 0 for one in found), sum(one.excess.high < 0 for one in found)
     recall, chance = (np.mean([getattr(one, name).estimate for one in found]) for name in ("recall", "within_label"))
     share = n_repaired / n_errors
@@ -278,21 +275,21 @@ def _repairs(queries: pd.DataFrame) -> Entry:
     return _entry(signs, f"{recall:.2f}, by chance {chance:.2f}, of the {share:.0%} of errors that FT repairs")
 
 
-def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None = None, of: str = "") -> Entry:
+def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None = None, of: str = "") -> _Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
     trends = comparison.rank_trends(of_layers, measure, less)
     mean = np.mean([each.estimate for each in trends.values()])
     return _entry(Signs.among(intervals.corrected(trends)), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
-def _tau(queries: pd.DataFrame) -> Entry:
+def _tau(queries: pd.DataFrame) -> _Entry:
     return _compared(queries.assign(zero=0.0 * queries["kendall_tau_b"]), "kendall_tau_b", "zero")
 
 
 # Beside a control.
 
 
-def _answers(settings: pd.DataFrame, higher: str, lower: str) -> Entry:
+def _answers(settings: pd.DataFrame, higher: str, lower: str) -> _Entry:
     """Whole answers to word pairs after ten epochs."""
     a, b = (settings.assign(accuracy=settings[f"{state}_accuracy"]) for state in (higher, lower))
     numbers = (intervals.over_seeds(each, "accuracy").estimate for each in (a, b))
@@ -300,7 +297,7 @@ def _answers(settings: pd.DataFrame, higher: str, lower: str) -> Entry:
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
-def _recall(pairs: pd.DataFrame) -> Entry:
+def _recall(pairs: pd.DataFrame) -> _Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
     counts = agreement.common_repairs(pairs, FT, ICL).reset_index()
     shuffled = agreement.common_repairs(pairs, FT, replace(ICL, lesson="shuffled")).reset_index()
@@ -312,10 +309,10 @@ def _recall(pairs: pd.DataFrame) -> Entry:
     entry = _entry(signs, f"recall {recall:.2f}, by chance {chance:.2f}")
     beyond, by_shuffled = (each.groupby("task")["beyond"].mean().mean() for each in (counts, shuffled))
     extra = f"beyond chance {beyond:.1f} repairs a draw, with shuffled answers {by_shuffled:.1f}"
-    return Entry(entry.verdict, f"{entry.because}; {extra}")
+    return _Entry(entry.verdict, f"{entry.because}; {extra}")
 
 
-def _above_both_floors(pairs: pd.DataFrame, measure: str) -> Entry:
+def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
     """Own demonstrations against made-up words on either side, with the shares of the way to two trainings."""
     own = agreement.pairs_between(pairs, ICL, FT)
     ceiling = agreement.pairs_between(pairs, FT, replace(FT, lesson="other"))
@@ -323,18 +320,18 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> Entry:
     for two in ((ICL, replace(FT, lesson="nonsense")), (replace(ICL, lesson="nonsense"), FT)):
         floor = agreement.pairs_between(pairs, *two)
         signs.append(Signs.among(intervals.differences_by_task(own, floor, measure)))
-        row = verdict.row_over_seeds(*(intervals.seed_means(each, measure) for each in (floor, own, ceiling)))
+        row = verdict.Row.over_seeds(*(intervals.seed_means(each, measure) for each in (floor, own, ceiling)))
         shares.append(row.share.estimate)
     text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them".format(*shares)
     entries = [_entry(each, text) for each in signs]
     supported = all(entry.verdict == REPRODUCED for entry in entries)
     least = min(signs, key=lambda each: each.rises)
-    return Entry(
+    return _Entry(
         REPRODUCED if supported else _NOT_REPRODUCED, f"{text}; settled on {least.rises} of {sum(least)} tasks"
     )
 
 
-def _tau_of_right_answers() -> Entry:
+def _tau_of_right_answers() -> _Entry:
     """Is τ higher with right answers in the context than with shuffled ones?"""
     queries = results("word-pairs-controls", "queries")
     own, shuffled = (queries[queries["control"] == control] for control in ("none", "shuffled-context"))
@@ -348,7 +345,7 @@ def _tau_of_right_answers() -> Entry:
 # Momentum.
 
 
-def _momentum() -> tuple[Entry, Entry]:
+def _momentum() -> tuple[_Entry, _Entry]:
     """The loss of momentum below that of plain attention, and of the previous value, at the largest budget.
 
     Beside the control stands the gain over plain attention on text of another kind.
@@ -362,13 +359,13 @@ def _momentum() -> tuple[Entry, Entry]:
     lower = f"lower than plain attention by {plain:.3f} nats a token after {tokens / 1e6:.1f} million tokens"
     control = f"against the previous value alone {previous:.3f}"
     elsewhere = language_models.change_on_other_genre("plain", "momentum")[int(tokens)]
-    return Entry(verdict, lower), Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
+    return _Entry(verdict, lower), _Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
 
 
-def _few_shot() -> Entry:
+def _few_shot() -> _Entry:
     """An entry that cannot be asked, for neither arm answers few-shot prompts."""
     budgets = (results(f"{arm}-longer", "budgets") for arm in ("momentum", "plain"))
     last = [its.loc[its["tokens"] == its["tokens"].max(), ["is_right", "copied"]].mean() for its in budgets]
     right, copied = (max(its[name] for its in last) for name in ("is_right", "copied"))
     why = f"no model here copies ({copied:.1%} of repeated tokens) or answers few-shot prompts ({right:.1%} right)"
-    return Entry(_CANNOT_BE_ASKED, why)
+    return _Entry(_CANNOT_BE_ASKED, why)

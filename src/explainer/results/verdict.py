@@ -35,6 +35,22 @@ class Row(NamedTuple):
     draws: int
     sentence: str = ""
 
+    @classmethod
+    def over_seeds(cls, floor: pd.Series, measured: pd.Series, ceiling: pd.Series) -> "Row":
+        """Each with Student's interval over its seeds, and (measured - floor) / (ceiling - floor) of those with all.
+
+        No share where the ceiling is not on one side of the floor for all seeds.
+        """
+
+        def interval(values: pd.Series) -> Interval:
+            return statistics.student(values.dropna()) if values.notna().any() else _NO_SHARE
+
+        shares = ((measured - floor) / (ceiling - floor)).dropna()
+        room = (ceiling - floor).dropna()
+        one_sided = bool((room > 0).all() or (room < 0).all())
+        three = (interval(values) for values in (floor, measured, ceiling))
+        return cls(*three, interval(shares) if one_sided else _NO_SHARE, len(shares))
+
 
 Rows = dict[str, Row]
 """By the name of the question, as far as there are tables."""
@@ -276,7 +292,7 @@ def gain_in_context(rows: pd.DataFrame) -> Interval:
 # The book's rows.
 
 
-def rows_of_book() -> Rows:
+def _rows_of_book() -> Rows:
     """The five rows of the book's checkpoint, by question and what it is asked of: word pairs, or a new rule."""
     (rows,) = five_rows().values()
     return {name if ":" in name else f"word pairs: {name}": row for name, row in rows.items()}
@@ -285,10 +301,10 @@ def rows_of_book() -> Rows:
 def three_rows_of_book() -> Rows:
     """The rows with which the story and the last chapter end; the other two say how, in the chapter before."""
     three = (f"word pairs: {TRAINING}", f"word pairs: {EXAMPLES}", LEARNED)
-    return {name: row for name, row in rows_of_book().items() if name in three}
+    return {name: row for name, row in _rows_of_book().items() if name in three}
 
 
-def provenance() -> tuple[reporting.Provenance, ...]:
+def provenance() -> tuple[Any, ...]:
     """What the rows of the book were made of."""
     contexts, strongest = GRIDS["new_rule"][:2], GRIDS["new_rule"][2:]
     return tuple(reporting.provenance(results(grid)) for grid in ("shared-part", "rival", strongest, contexts))
@@ -299,7 +315,7 @@ def mechanisms_of_book() -> dict[str, dict[str, Interval]]:
 
     The first row of each is the similarity of training; the others are `_mechanisms` of the book's tables.
     """
-    rows = rows_of_book()
+    rows = _rows_of_book()
     carried = _mechanisms(
         results("rival", "queries"),
         results(("rival-rules", "rival-rules-category"), "queries"),
@@ -453,14 +469,14 @@ def _ten_rows(
         return intervals.seed_means(queries[queries["intervention"] == intervention], "correct")
 
     if shared is not None:
-        rows |= {name: row_over_seeds(*(right(shared, of) for of in three)) for name, three in _SHARED.items()}
+        rows |= {name: Row.over_seeds(*(right(shared, of) for of in three)) for name, three in _SHARED.items()}
     if answered is not None:
         foreign, nothing = right(answered, "patch_foreign_mean"), right(answered, "zsl")
         floor = foreign if foreign.mean() >= nothing.mean() else nothing  # a patch that gives less carries nothing
-        rows[_PATCH] = row_over_seeds(floor, right(answered, "patch_mean"), right(answered, "icl"))
+        rows[_PATCH] = Row.over_seeds(floor, right(answered, "patch_mean"), right(answered, "icl"))
     if settings is not None:
         columns = ("r2_icl_foreign", "r2_icl_own", "r2_descent_own")
-        rows[_EXPLAINED] = row_over_seeds(*(intervals.seed_means(settings, column) for column in columns))
+        rows[_EXPLAINED] = Row.over_seeds(*(intervals.seed_means(settings, column) for column in columns))
     return {name: row for name, row in rows.items() if all(math.isfinite(of.estimate) for of in row[:3])}
 
 
@@ -479,7 +495,7 @@ def similarity_rows(pairs: pd.DataFrame, training: UpdateFilter = FT) -> Rows:
         ", context swapped": (replace(ICL, lesson="nonsense"), training),
     }
     return {
-        f"{name}{swapped}": row_over_seeds(
+        f"{name}{swapped}": Row.over_seeds(
             similar(measure, *floor),
             similar(measure, ICL, training),
             similar(measure, training, replace(training, lesson="other")),
@@ -487,19 +503,3 @@ def similarity_rows(pairs: pd.DataFrame, training: UpdateFilter = FT) -> Rows:
         for name, measure in _SIMILARITIES.items()
         for swapped, floor in made_up.items()
     }
-
-
-def row_over_seeds(floor: pd.Series, measured: pd.Series, ceiling: pd.Series) -> Row:
-    """Each with Student's interval over its seeds, and (measured - floor) / (ceiling - floor) of those that have all.
-
-    No share where the ceiling is not on one side of the floor for all seeds.
-    """
-
-    def interval(values: pd.Series) -> Interval:
-        return statistics.student(values.dropna()) if values.notna().any() else _NO_SHARE
-
-    shares = ((measured - floor) / (ceiling - floor)).dropna()
-    room = (ceiling - floor).dropna()
-    one_sided = bool((room > 0).all() or (room < 0).all())
-    three = (interval(values) for values in (floor, measured, ceiling))
-    return Row(*three, interval(shares) if one_sided else _NO_SHARE, len(shares))
