@@ -12,7 +12,7 @@ import toy_study
 from conftest import ROOT
 
 from explainer import commands
-from explainer.compare import look
+from explainer.compare.few_shots import Look
 from explainer.data import assets, tasks
 from explainer.errors import DownloadError
 from explainer.results import published
@@ -239,9 +239,9 @@ def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsy
 def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatch, tmp_path, tiny_model, capsys):
     def looked(_, data, k, seeds, n):
         assert len(data.train) == len(toy_study.DATA.train)
-        return look.Look(*[Interval(0.5, 0.5, 0.5)] * 2, Interval(0.2, 0.1 if k == 2 else -0.1, 0.3), None)
+        return Look(*[Interval(0.5, 0.5, 0.5)] * 2, Interval(0.2, 0.1 if k == 2 else -0.1, 0.3), None)
 
-    monkeypatch.setattr(look, "look", looked)
+    monkeypatch.setattr(Look, "of", looked)
     where = ["--model", tiny_model, "--data-dir", toy_study.write_mr(tmp_path)]
     assert commands.main(["look", *where, "--tasks", "mr", "--k", "2", "4"]) == 0
     _, two, four, *_ = capsys.readouterr().out.splitlines()
