@@ -103,7 +103,7 @@ def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
     return TaskData(TASK, tuple(examples[:k]), tuple(examples[k:]))
 
 
-def _draw_words(setting: "NewRuleSetting") -> list[list[Word]]:
+def _draw_words(setting: _NewRuleSetting) -> list[list[Word]]:
     """Two sets of k words, and the queries."""
     return cued_words.draw_words(setting.cue, setting.seed, setting.k, setting.k, setting.n_queries)
 

@@ -202,7 +202,7 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
         if len(known):
             cost = known.assign(cost=cost_of_examples(known)[name])
             costs[name] = intervals.of_means(cost, "cost", ["seed", "task"])
-    of_seeds = pd.DataFrame({name: intervals.seed_means(table.reset_index(), name) for name in table})
+    of_seeds = pd.DataFrame({name: intervals.seed_means(table.reset_index(), name) for name in map(str, table)})
     costs["yardstick"] = statistics.student(yardstick(of_seeds).dropna())
     if not of_seeds[["contexts_reordered", "trainings_reordered"]].dropna().empty:
         special_of_context, special_of_training = (

@@ -74,7 +74,7 @@ def means_by_control(queries: pd.DataFrame, measures: Iterable[str]) -> dict[str
         known = of_control.groupby("setting")[list(measures)].transform(lambda column: column.notna().any())
         return {
             measure: reporting.similarity_interval(of_control[known[measure]], measure, n_resamples=_RESAMPLES)
-            for measure in known
+            for measure in measures
             if known[measure].any()
         }
 

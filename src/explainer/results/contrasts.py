@@ -42,13 +42,14 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
     values: dict[str, str | intervals.Value] = {
         name: name for name in ("own", "other", "contexts", "trainings", "examples", "reordered")
     }
-    means = rows.groupby(_draws(rows))[list(values)].mean()
+    draws = _draws(rows)
+    means = rows.groupby(draws)[list(values)].mean()
     values |= {
         "own - other": lambda m: m.own - m.other,
         "yardstick": yardstick,
         "own / sqrt(C F)": lambda m: m.own / largest_similarity(m.contexts, m.trainings),
     }
-    return {name: intervals.of_means(means, value, means.index.names) for name, value in values.items()}
+    return {name: intervals.of_means(means, value, draws) for name, value in values.items()}
 
 
 def largest_similarity(contexts: float, trainings: float) -> float:

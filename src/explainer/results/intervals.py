@@ -25,16 +25,16 @@ Value = Callable[[pd.Series], float]
 def by_group(rows: pd.DataFrame, by: str, function: Callable[[pd.DataFrame], _T]) -> dict[Any, _T]:
     """A function of the rows of each task, kind or control as they come, or of each whole number, in their order."""
     if pd.api.types.is_numeric_dtype(rows[by]):
-        return {int(number): function(of_number) for number, of_number in rows.groupby(by)}
+        return {int(of_number[by].iloc[0]): function(of_number) for _, of_number in rows.groupby(by)}
     return {name: function(of_name) for name, of_name in rows.groupby(by, sort=False)}
 
 
 def seed_means(rows: pd.DataFrame, columns: str | list[str], over: str = "task", *kinds: str) -> Any:
     """Means of columns, for each seed (and kind), over the means of each task; seeds that lack a value are left out."""
-    of_tasks = rows.groupby(["seed", over, *kinds], sort=False)[columns].mean().unstack(over)
+    of_tasks: Any = rows.groupby(["seed", over, *kinds], sort=False)[columns].mean().unstack(over)
     if isinstance(columns, str):
-        return of_tasks.mean(axis="columns", skipna=False).dropna().sort_index()
-    means = {column: of_tasks[column].mean(axis="columns", skipna=False) for column in columns}
+        return of_tasks.mean(axis=1, skipna=False).dropna().sort_index()
+    means = {column: of_tasks[column].mean(axis=1, skipna=False) for column in columns}
     return pd.DataFrame(means).dropna().sort_index()
 
 

@@ -80,7 +80,8 @@ def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
     In nats per token; Student over seeds, for one held-out text.
     """
     variant, partner = (_by_seed(table_of_arm(name, "budgets"), "other_genre") for name in (arm, other))
-    return {int(tokens): statistics.student(seeds) for tokens, seeds in (variant - partner).dropna().iterrows()}
+    gap = (variant - partner).dropna()
+    return {int(n): statistics.student(seeds) for n, seeds in zip(gap.index, gap.to_numpy(), strict=True)}
 
 
 def _by_seed(table: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -61,7 +61,9 @@ def mean_over_keys(curve: pd.DataFrame, column: str, rules: Sequence[str]) -> di
     """A column after each number of steps, mean over the numbers of keys, for some rules: Student over seeds."""
     means = {rule: curve[curve["rule"] == rule].pivot_table(column, "step", "seed") for rule in rules}
     return {
-        NAMES[rule]: {int(step): student(seeds).of_share for step, seeds in table.iterrows()}
+        NAMES[rule]: {
+            int(step): student(seeds).of_share for step, seeds in zip(table.index, table.to_numpy(), strict=True)
+        }
         for rule, table in means.items()
     }
 

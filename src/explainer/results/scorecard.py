@@ -209,7 +209,7 @@ def _reported(directory: str | Path | None, table: str) -> dict[str, pd.DataFram
 
 
 def _by_task(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    return dict(list(rows.groupby("task", sort=False)))
+    return {str(task): of_task for task, of_task in rows.groupby("task", sort=False)}
 
 
 def _entry(signs: Signs, numbers: str) -> _Entry:

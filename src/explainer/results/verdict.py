@@ -48,8 +48,8 @@ class Row(NamedTuple):
         shares = ((measured - floor) / (ceiling - floor)).dropna()
         room = (ceiling - floor).dropna()
         one_sided = bool((room > 0).all() or (room < 0).all())
-        three = (interval(values) for values in (floor, measured, ceiling))
-        return cls(*three, interval(shares) if one_sided else _NO_SHARE, len(shares))
+        share = interval(shares) if one_sided else _NO_SHARE
+        return cls(interval(floor), interval(measured), interval(ceiling), share, len(shares))
 
 
 Rows = dict[str, Row]
@@ -184,8 +184,8 @@ def _jackknifed(means: pd.DataFrame, floor: Value, measured: Value, ceiling: Val
     with np.errstate(divide="ignore", invalid="ignore"):  # a ceiling at its floor gives no share
         share = intervals.of_means(known, lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
     room = intervals.of_means(known, lambda m: ceiling(m) - floor(m))
-    three = (intervals.of_means(known, value) for value in (floor, measured, ceiling))
-    return Row(*three, share if room.low > 0 else _NO_SHARE, len(known))
+    low, value, high = (intervals.of_means(known, of) for of in (floor, measured, ceiling))
+    return Row(low, value, high, share if room.low > 0 else _NO_SHARE, len(known))
 
 
 def _zero(means: pd.Series) -> float:
