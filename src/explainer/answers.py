@@ -12,7 +12,7 @@ from explainer.data.tasks import TASKS
 from explainer.errors import CheckpointError, ResultsError
 from explainer.figures import verdict as page
 from explainer.models import loading
-from explainer.results import durations, papers, published
+from explainer.results import papers, published
 from explainer.results import scorecard as cards
 from explainer.results import verdict as verdict_rows
 
@@ -20,7 +20,8 @@ Line = str | Sequence[Sequence[str]]
 """A line, or a table with its head."""
 
 _EXPERIMENTS = ("agreement", "shared_part", "causal_tests", "rival", "new_rule", "comparison")
-_NEW_RULE, _SEEDS = verdict_rows.GRIDS["new_rule"], [0, 1, 2, 3, 4]
+_WORD_PAIRS = ("capitals", "plurals", "past", "antonyms")
+_NEW_RULE, _SEEDS = published.GRIDS["new_rule"], [0, 1, 2, 3, 4]
 _COLUMNS = {"task": "tasks", "k": "k", "n_queries": "queries", "lr": "lr", "epochs": "epochs", "seed": "seeds"}
 
 
@@ -104,11 +105,11 @@ def scorecard(directory: Path) -> Iterator[Line]:
 def _command_for(directory: Path, folder: str, what: str = "the answers", checkpoint: str | None = None) -> str:
     """The command that gives the tables of an experiment, with the values of what is published, and for how long."""
     like = {} if checkpoint is None else _published_of(directory, checkpoint)
-    usual = verdict_rows.WORD_PAIRS
+    usual = _WORD_PAIRS
     if folder == "comparison" and set(like.get("tasks", ())) <= set(TASKS):
         usual, like = papers.TASKS, {"seeds": like.get("seeds")}  # the paper's own, beside no task of the reader
     tasks, seeds = like.get("tasks") or list(usual), like.get("seeds") or _SEEDS
-    words = [*published.COMMANDS[folder].split(), *(["--model", checkpoint] if checkpoint else [])]
+    words = [*published.command(folder).split(), *(["--model", checkpoint] if checkpoint else [])]
     if folder == "new_rule":
         words += ["--only", *_NEW_RULE]
     else:
@@ -120,11 +121,9 @@ def _command_for(directory: Path, folder: str, what: str = "the answers", checkp
     time = ""
     if checkpoint is not None:
         try:
-            times = durations.ratio(loading.skeleton(checkpoint))
+            time = f" ({_duration(checkpoint, folder, _wanted(folder, len(tasks), len(seeds)))})"
         except CheckpointError:
             time = " (for a time that is unknown, because the model is not here)"
-        else:
-            time = f" ({durations.of_grids(folder, times, _wanted(folder, len(tasks), len(seeds)))})"
     return f"For {what}, run `{shlex.join(words)}`{time}."
 
 
@@ -136,6 +135,15 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "comparison": ("k", "queries", "lr"),
 }
 """Options that take the values of what is published."""
+
+
+def _duration(checkpoint: str, folder: str, wanted: Mapping[str, int]) -> str:
+    """About how long so many settings of each grid of the book take on a checkpoint; raises CheckpointError."""
+    model, seconds = loading.skeleton(checkpoint), 0.0
+    for grid, n in wanted.items():
+        of_book = published.rows_of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median()
+        seconds += n * published.seconds_on(model, of_book)
+    return f"{published.in_words(seconds)} in one process, the book's scaled by the numbers of weights and layers"
 
 
 def _wanted(folder: str, n_tasks: int, n_seeds: int) -> dict[str, int]:

@@ -21,7 +21,7 @@ from explainer.data.files import PUBLISHED
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.models import finetuning, loading, memory, scoring
 from explainer.models.loading import Checkpoint
-from explainer.results import durations, published
+from explainer.results import published
 from explainer_lab.experiment import Experiment, Setting
 from explainer_lab.store import Identity, Store
 
@@ -151,7 +151,8 @@ class OnCheckpoint(Experiment[_Its]):
         """For each checkpoint what is left, how long it takes, how much memory, and what its number format rounds.
 
         The time of a setting is the median of those of the checkpoint that are stored, else that of the book's
-        checkpoint times `durations.ratio`. Raises CheckpointError where so many processes do not fit the memory.
+        checkpoint as `published.seconds_on` scales it. Raises CheckpointError where so many processes do not fit the
+        memory.
         """
         waiting: dict[str, list[_Its]] = {}
         took: dict[str, list[float]] = {}
@@ -169,9 +170,9 @@ class OnCheckpoint(Experiment[_Its]):
             else:
                 runs = published.rows_of_experiment(PUBLISHED / self.name, "runs")
                 of_book = runs.loc[runs["checkpoint"] == loading.STARTER, "seconds"].median()
-                each = max(durations.LEAST, of_book * durations.ratio(self.skeleton(name)))
+                each = published.seconds_on(self.skeleton(name), of_book)
                 basis = "the book's, scaled by the numbers of weights and layers; longer prompts take longer"
-            one, every = durations.in_words(each), durations.in_words(len(settings) * each)
+            one, every = published.in_words(each), published.in_words(len(settings) * each)
             time = f"{one} each and {every} in all in one process ({basis})"
             gigabytes = self.needs(largest) / 1e9
             yield f"{name}: {len(settings)} to compute, {time}; about {gigabytes:.1f} GB of memory."

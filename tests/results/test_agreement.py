@@ -67,7 +67,7 @@ def test_intervals_are_students_over_seeds(frame):
     own = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
     assert_student(intervals.by_task(own, "sim_aou")["plurals"], [0.4, 0.42, 0.44, 0.46])
     once = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
-    assert_student(intervals.differences_by_task(own, once, "sim_aou")["plurals"], [0.2, 0.21, 0.22, 0.23])
+    assert_student(intervals.by_task(own, "sim_aou", minus=once)["plurals"], [0.2, 0.21, 0.22, 0.23])
 
 
 def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):

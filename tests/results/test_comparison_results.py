@@ -1,7 +1,5 @@
 """What the comparison's tables say: controls, depth, answers and repairs, of tables whose entries are known."""
 
-from dataclasses import replace
-
 import hypothesis
 import numpy as np
 import pandas as pd
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 
 from explainer.compare.controls import CONTROLS
 from explainer.errors import ExperimentError
+from explainer.figures import beside_controls
 from explainer.results import comparison, intervals, published, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
@@ -120,8 +119,8 @@ def test_every_control_is_compared_with_the_real_one():
 
 
 def test_every_control_has_a_name_of_its_own():
-    assert list(comparison.CONTROL_NAMES) == list(CONTROLS)
-    assert len(set(comparison.CONTROL_NAMES.values())) == len(CONTROLS)
+    assert list(beside_controls.CONTROL_NAMES) == list(CONTROLS)
+    assert len(set(beside_controls.CONTROL_NAMES.values())) == len(CONTROLS)
 
 
 def test_means_over_tasks_are_of_these_tasks():
@@ -166,14 +165,6 @@ def test_trend_is_the_mean_of_rank_correlations():
     rising[0, 5] = np.nan
     assert trend(rising).estimate > 0.9
     assert trend([*rising, np.full(30, np.nan)]).estimate == trend(rising).estimate, "an FT that diverged"
-
-
-def test_layers_above_a_floor_are_counted_after_correction():
-    rows = np.zeros((5, 3)) + 1e-3 * np.random.default_rng(0).normal(size=(5, 3))
-    rows[:, 1] += 1
-    rows[:, 2] -= 1
-    assert comparison.n_layers_above(layers_of(rows), "sim_aou", "floor") == 1
-    assert comparison.n_layers_above(layers_of(rows).assign(floor=-2.0), "sim_aou", "floor") == 3
 
 
 def test_two_positions_or_two_grids_of_a_task_are_no_more_seeds():
@@ -225,17 +216,9 @@ def test_repairs_weigh_seeds_by_what_ft_repairs():
     assert repairs.excess.estimate == pytest.approx(2 / 4 - (3 * 1 / 4 + 1) / 4)
 
 
-def test_repairs_carry_a_share_from_twenty_on():
-    def of(n):
-        return comparison.repairs(queries_of(zsl=[0] * 40, ft=[1] * n + [0] * (40 - n), icl=[1] * 40, label=np.nan))
-
-    enough, nothing = of(20), of(0)
-    of_resamples = {share: replace(enough.recall, undefined=share) for share in (0.01, 0.012)}
-    assert [replace(enough, recall=recall).carries for recall in of_resamples.values()] == [True, False]
-    assert enough.carries
-    assert not of(19).carries
-    assert not nothing.carries
-    assert nothing.recall.undefined == 1
+def test_no_repairs_have_no_share():
+    nothing = comparison.repairs(queries_of(zsl=[0] * 40, ft=[0] * 40, icl=[1] * 40, label=np.nan))
+    assert nothing.n_repaired == 0 and nothing.recall.undefined == 1
 
 
 def test_repairs_refuse_ft_that_diverged():

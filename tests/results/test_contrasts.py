@@ -25,6 +25,11 @@ def told(kind, strength, lesson, right):
     return rows(kind=kind, strength=strength, lesson=lesson, **{own: right, other: 0.0})
 
 
+def by_strength(changes, kind):
+    right = changes.assign(right=contrasts.accuracy_by_own_rule(changes))
+    return contrasts.mean_by(right[right["kind"] == kind], "strength")
+
+
 def test_answers_count_by_the_rule_of_their_lesson():
     changes = pd.concat(
         [
@@ -35,12 +40,12 @@ def test_answers_count_by_the_rule_of_their_lesson():
             told("FT", 4, "A", 0.75),
         ]
     )
-    found = contrasts.accuracy_by_strength(changes, "ICL")
+    found = by_strength(changes, "ICL")
     assert list(found) == [4, 8] and all(type(strength) is int for strength in found)
     assert_student(found[4], [(0.125 + 0.25 * seed) / 2 for seed in SEEDS])  # means over lessons and cues
     assert tuple(found[8]) == (1, 1, 1)
-    assert contrasts.accuracy_by_strength(changes, "ICL shuffled")[8].estimate == 0.5
-    assert contrasts.accuracy_by_strength(changes, "FT")[4].estimate == 0.75
+    assert by_strength(changes, "ICL shuffled")[8].estimate == 0.5
+    assert by_strength(changes, "FT")[4].estimate == 0.75
 
 
 # Votes.
@@ -119,12 +124,10 @@ def interventions():
 def test_parts_by_what_is_put_in_where(interventions):
     for layers, more in (("all", 0.0), ("upper third", 0.05)):
         its = interventions[interventions["layers"] == layers]
-        found = contrasts.mean_by_intervention(its)
+        found = contrasts.mean_by(its, "intervention")
         assert list(found) == (["context"] if layers == "all" else []) + ["along_ft", "along_near"]
         assert_student(found["along_ft"], [0.5 + more + 0.05 + 0.01 + 0.01 * seed for seed in SEEDS])
-        assert contrasts.mean_by_intervention(its, "log_odds")["along_near"].estimate == pytest.approx(0.4)
-        gain = contrasts.part_minus_random(its, "along_ft", "along_near")
-        assert_student(gain, [0.3 + 0.01 * seed for seed in SEEDS])
+        assert contrasts.mean_by(its, "intervention", "log_odds")["along_near"].estimate == pytest.approx(0.4)
 
 
 # Minimal pairs.
@@ -165,4 +168,4 @@ def test_the_share_of_the_whole_change(put_in):
     assert found["context_along_ft"].estimate == pytest.approx(2 / 8)
     assert found["ft_along_icl"].estimate == pytest.approx(2 / 4)
     assert found["context_along_near"].estimate == pytest.approx(1.5 / 8)
-    assert contrasts.mean_by_intervention(put_in)["context"].estimate == 0.5
+    assert contrasts.mean_by(put_in, "intervention")["context"].estimate == 0.5

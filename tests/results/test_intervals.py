@@ -111,7 +111,7 @@ def test_differences_of_complete_seeds_are_students_over_them():
     a, b = np.random.default_rng(0).normal(size=(2, 7, 3))
     found = intervals.mean_difference(of_seeds(a), of_seeds(b), "x")
     np.testing.assert_allclose(found, statistics.student((a - b).mean(axis=1)), atol=1e-12)
-    by_task = intervals.differences_by_task(of_seeds(a), of_seeds(b), "x")
+    by_task = intervals.by_task(of_seeds(a), "x", minus=of_seeds(b))
     expected = [statistics.student(of) for of in (a - b).T]
     np.testing.assert_allclose(list(map(tuple, by_task.values())), list(map(tuple, expected)))
     p_values = statistics.holm(np.array([each.p_value for each in expected]))

@@ -8,6 +8,7 @@ import pytest
 
 from explainer.errors import ExperimentError
 from explainer.results import language_models, published, reporting
+from explainer.results.language_models import Matched
 from explainer.theory import statistics
 
 
@@ -32,18 +33,18 @@ VARIANT = runs({"tokens": 9, "document": DOCUMENTS, "nll": [1, 1, 3, 4]}, "momen
 
 
 def test_runs_are_matched_by_all_but_the_average():
-    names = [list(side["setting"].unique()) for side in language_models._matched(VARIANT, PLAIN)]
+    names = [list(side["setting"].unique()) for side in Matched.runs(VARIANT, PLAIN)]
     assert names == [[f"{average}-{seed}-0.003" for seed in (2, 0, 1)] for average in ("momentum", "none")]
     with pytest.raises(ExperimentError, match=r"momentum, seed 7, setting momentum-7-0\.003 has no plain run"):
-        language_models._matched(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
+        Matched.runs(table({"tokens": [1]}, "momentum", seed=7), PLAIN)
     with pytest.raises(ExperimentError, match="has no plain run"):
-        language_models._matched(table({"tokens": [1]}, "momentum", width=64), PLAIN)
+        Matched.runs(table({"tokens": [1]}, "momentum", width=64), PLAIN)
     own_rate = table({"tokens": [1]}, "momentum", lr=1e-3)
-    assert language_models._matched(own_rate, PLAIN)[1]["setting"].unique() == ["none-0-0.003"]
+    assert Matched.runs(own_rate, PLAIN)[1]["setting"].unique() == ["none-0-0.003"]
 
 
 def test_gap_is_plain_minus_variant_pair_by_pair():
-    gaps = language_models.loss_reduction(CURVE, PLAIN_CURVE)
+    gaps = Matched.runs(CURVE, PLAIN_CURVE).loss_reduction()
     assert gaps.index.tolist() == [10, 20, 30] and gaps.columns.tolist() == [0, 1, 2]
     np.testing.assert_allclose(gaps.T, [[-0.5, 0.5, 1], [-0.5, 0.5, 2], [-0.5, 0.5, 3]])
 
@@ -58,34 +59,26 @@ def test_tokens_to_reach_a_loss():
 
 
 def test_lead_is_how_much_later_plain_attention_has_the_loss():
-    lead = language_models.tokens_saved(CURVE, PLAIN_CURVE)
+    lead = Matched.runs(CURVE, PLAIN_CURVE).tokens_saved()
     assert lead.index.tolist() == [10, 20, 30]
     np.testing.assert_allclose(lead[0], [0, 5, np.nan])  # 5.5 at once, 3.5 at 25, never 2.0
     np.testing.assert_allclose(lead[2], [0, np.nan, np.nan])
 
 
 def test_documents_keep_the_mean_over_blocks():
-    sample = language_models._documents(PLAIN, 9)
+    sample = language_models._documents(PLAIN)
     total, count = sample.groups[0]
     assert (total.tolist(), count.tolist()) == ([5, 1, 4], [2, 1, 1])
     assert [ids.tolist() for ids in sample.ids] == [["a", "b", "c"]] * 3, "all runs are asked for the same documents"
 
 
 def test_changes_are_paired():
-    change = language_models.loss_change(VARIANT, PLAIN, 9)
+    change = Matched.runs(VARIANT, PLAIN).loss_change()
     changes = [-1 / 4, -2 / 4, -3 / 4]
     assert change.estimate == pytest.approx(-0.5)
     assert change.high - change.low >= statistics.student(changes).high - statistics.student(changes).low
-    none = language_models.loss_change(PLAIN, PLAIN, 9)
+    none = Matched.runs(PLAIN, PLAIN).loss_change()
     assert (*none, none.p_value) == (0, 0, 0, 1)
-
-
-def test_changes_are_those_of_the_budget_when_longer_runs_stand_beside():
-    longer = [side.assign(setting="longer-" + side["setting"], tokens=36) for side in (VARIANT, PLAIN)]
-    longer[0]["nll"] -= 5
-    both = [pd.concat(sides) for sides in zip((VARIANT, PLAIN), longer, strict=True)]
-    assert language_models.loss_change(*both, 9).estimate == pytest.approx(-0.5)
-    assert language_models.loss_change(*both, 36).estimate == pytest.approx(-5.5)
 
 
 def test_an_arm_is_read_with_its_longer_runs():
@@ -105,19 +98,10 @@ def test_relative_error_is_a_ratio_of_sums():
 def test_errors_are_compared_in_pairs():
     halved = REGRESSION.assign(average="momentum", eta=0.5, setting="m" + REGRESSION["setting"])
     halved["squared_error_2"] /= 2
-    change = language_models.relative_error_change(halved, REGRESSION, 2)
+    change = Matched.runs(halved, REGRESSION).relative_error_change(2)
     assert change.estimate == pytest.approx(-2 / 6) and change.low < -2 / 6 < change.high
     with pytest.raises(ExperimentError, match="has no plain run"):
-        language_models.relative_error_change(halved, REGRESSION[REGRESSION["seed"] > 0], 2)
-
-
-def test_training_losses_are_means_over_stretches():
-    settings = pd.DataFrame({"seed": [3, 1], "steps": 40, "losses": [[4.0, 2, 1, 1], [8.0, 4, 2, 0]]})
-    found = language_models.training_losses(settings, 20)
-    assert found.to_dict() == {3: {20: 3, 40: 1}, 1: {20: 6, 40: 1}}
-    for every in (15, 30, 0):
-        with pytest.raises(ExperimentError, match=f"every = {every}; take a multiple of 10 that divides the 40 steps"):
-            language_models.training_losses(settings, every)
+        Matched.runs(halved, REGRESSION[REGRESSION["seed"] > 0])
 
 
 def test_made_names_seeds_and_time_and_counts_a_run_once():

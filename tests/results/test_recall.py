@@ -68,16 +68,3 @@ def test_effects_of_momentum_are_corrected_for_their_number():
     assert corrected.mean.estimate == raw.mean.estimate and corrected.by_seed.equals(raw.by_seed)
     assert raw.mean.p_value < corrected.mean.p_value <= 4 * raw.mean.p_value
     assert raw.sign_p <= corrected.sign_p <= min(1, 4 * raw.sign_p)
-
-
-def test_effects_as_a_table():
-    table = recall.as_table(recall.momentum_effects(CURVE))
-    outcomes = ("kept keys, right", "revised keys, right")
-    assert table.index.tolist() == [(outcome, "delta + momentum − delta rule") for outcome in outcomes]
-    shown = table.iloc[1].to_dict()
-    assert shown.pop("difference").startswith("+0.115\N{NO-BREAK SPACE}[+0.09")  # the next digit is rounding
-    assert shown == {
-        "p (Student)": "0.001",
-        "seeds ahead": "4 of 4",
-        "p (signs)": "0.250",
-    }

@@ -8,7 +8,7 @@ import pytest
 
 from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError
-from explainer.results import durations, published, reporting
+from explainer.results import published, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -84,7 +84,6 @@ def test_intervals_over_seeds_and_queries():
     [
         (lambda q: reporting.prediction_interval(q, "ft"), "seed 0.* has no 'ft_correct'"),
         (lambda q: reporting.prediction_interval(q, "icl", "auc"), "has no 'icl_log_probs'"),
-        (lambda q: reporting.prediction_interval(q, "icl", "beauty"), "no measure 'beauty'"),
         (lambda q: reporting.similarity_interval(q, "sim_aou"), "has no 'sim_aou'"),
         (lambda q: reporting.as_sample(q.assign(example_tau_b=np.nan), "example_tau_b"), "has no 'example_tau_b'"),
     ],
@@ -152,9 +151,10 @@ def test_selection_on_other_queries_and_on_the_same():
 
 def test_made_says_where_they_come_from():
     made = reporting.provenance(results("cb", "queries", control="none", seed=0), results("cb", control="none"))
+    seconds = results("cb", "runs", control="none")["cpu_seconds"].sum()
     assert str(made) == (
         "Stored: 10 settings, seeds 0 to 9; 56 queries each; k = 19; SmolLM2-135M-Instruct, float32, x86_64, torch "
-        f"2.13.0+cpu; {made.cpu_seconds:.0f} CPU seconds; computed by explainer-lab comparison, grid cb "
+        f"2.13.0+cpu; {seconds:.0f} CPU seconds; computed by explainer-lab comparison, grid cb "
         "(see Reproduce)."
     )
     with pytest.raises(ExperimentError, match=r"no published table in .* has the given settings; publish them"):
@@ -228,10 +228,7 @@ def test_one_task_given_three_times_is_not_known_better():
 
 
 def test_a_model_takes_the_time_of_the_book_by_its_weights_and_a_small_one_by_its_layers():
-    each = published.rows_of_experiment(PUBLISHED / "comparison", "runs", "word-pairs")["seconds"].median()
     for share, n_layers, ratio, least in ((0.5, 30, 0.5, 0), (4, 30, 4, 0), (0.001, 60, 0.2, 0), (0, 0, 0, 3)):
-        weights = [SimpleNamespace(numel=lambda share=share: share * durations.WEIGHTS_OF_BOOK)]
+        weights = [SimpleNamespace(numel=lambda share=share: share * published.WEIGHTS_OF_BOOK)]
         model = SimpleNamespace(parameters=lambda of=weights: of, config=SimpleNamespace(num_hidden_layers=n_layers))
-        assert durations.ratio(model) == pytest.approx(ratio)
-        said = durations.of_grids("comparison", durations.ratio(model), {"word-pairs": 1000})
-        assert said.startswith(f"{durations.in_words(1000 * (ratio * each or least))} in one process")
+        assert published.seconds_on(model, 100.0) == pytest.approx(100 * ratio or least)

@@ -9,7 +9,7 @@ import pytest
 
 from explainer.results import papers, scorecard
 from explainer.results.intervals import Signs
-from explainer.results.published import results
+from explainer.results.published import GRIDS, results
 from explainer.results.scorecard import _CANNOT_BE_ASKED, _NOT_REPRODUCED, REPRODUCED
 from explainer.theory.statistics import Interval
 
@@ -21,7 +21,7 @@ def card():
 
 @cache
 def of_paper():
-    return pd.concat(results(grid, "queries", control="none") for grid in scorecard._PAPER)
+    return pd.concat(results(grid, "queries", control="none") for grid in GRIDS["comparison"])
 
 
 def numbers(text):
@@ -103,7 +103,7 @@ def test_rec2ftp_is_counted_again():
 
 
 def test_depth_is_a_rank_correlation():
-    rows = pd.concat(results(grid, "layers", control="none") for grid in scorecard._PAPER)
+    rows = pd.concat(results(grid, "layers", control="none") for grid in GRIDS["comparison"])
     for claim, column in (("SimAOU rises with depth", "sim_aou"), ("SimAM rises with depth", "sim_am")):
         of_seeds = rows.groupby(["task", "seed"]).apply(
             lambda of, column=column: of["layer"].rank().corr(of[column].rank()), include_groups=False

@@ -114,7 +114,7 @@ def test_story_and_what_makes_it_learning_what_a_cut_takes():
 
 
 def test_story_and_idea_it_inspired_gain_on_another_genre():
-    _, *larger = language_models.change_on_other_genre("plain", "momentum").values()
+    _, *larger = language_models.change_at_budgets("plain", "momentum", other_genre=True).values()
     assert all(gain.low < 0 < gain.high for gain in larger)
     assert {f"{gain.estimate:.3f}" for gain in larger} <= numbers(sentence("story", "news articles"))
     assert {f"{each:.3f}" for gain in larger for each in gain} <= numbers(sentence("idea_it_inspired", "news articles"))
@@ -324,7 +324,7 @@ def test_update_matrices_in_words():
         ((icl, replace(ft, lesson="other")), ["capitals"]),
         ((replace(icl, lesson="other"), ft), []),
     ):
-        less = intervals.differences_by_task(own, agreement.pairs_between(stored, *swapped), "update_cosine")
+        less = intervals.by_task(own, "update_cosine", minus=agreement.pairs_between(stored, *swapped))
         assert [task for task, each in less.items() if each.p_value < 0.05] == wanted
 
 
@@ -383,6 +383,6 @@ def test_language_models_leads_rise_and_then_flatten():
     plain, *variants = (language_models.table_of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
     plain, *variants = (rows[rows["steps"] == 640] for rows in (plain, *variants))
     for variant in variants:
-        lead = language_models.tokens_saved(variant, plain)
+        lead = language_models.Matched.runs(variant, plain).tokens_saved()
         early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
         assert early + 0.05 < middle and early < middle < late and late - middle < middle - early

@@ -249,25 +249,22 @@ class Bets(Explorable):
         own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
         falls = agreement.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
         share = falls.estimate / (own.estimate - trained[made_up].estimate)
-        arms, read = _CHOICES["lowest"], published.results
-        first, last = ({arm: read(f"{arm}{run}", "blocks") for arm in arms} for run in ("", "-longer"))
-        early, longest = (sorted(map(int, runs["plain"]["tokens"].unique())) for runs in (first, last))
-
-        below = lambda arm, other: language_models.loss_change(last[other], last[arm], *longest)  # noqa: E731
-        gains = [language_models.loss_change(first["plain"], first["momentum"], at) for at in early]
-        gains.append(below("momentum", "plain"))
-        start, peak, end = gains[0], max(gains, key=lambda gain: gain.estimate), gains[-1]
+        arms, gains = _CHOICES["lowest"], language_models.change_at_budgets("plain", "momentum")
+        longest = max(gains)
+        below = lambda arm, other: language_models.change_at_budgets(other, arm)[longest]  # noqa: E731
+        start, *_, end = gains.values()
+        peak = max(gains.values(), key=lambda gain: gain.estimate)
         kept = "stays" if share < 1 / 4 else "half" if share < 3 / 4 else "floor"
         lasts = "peaks" if end.high < peak.low else "grows" if start.high < end.low else "stays"
         lowest = [arm for arm in arms if not any(below(another, arm).low > 0 for another in arms)]
         leads = {arm: [*below(arm, "plain")] for arm in arms[1:]} | {"between": [*below("previous", "momentum")]}
         change = [-falls.estimate, -falls.high, -falls.low]
         return {
-            "seeds": pairs["seed"].nunique(), "sets": last["plain"]["seed"].nunique(),
+            "seeds": pairs["seed"].nunique(), "sets": published.results("plain-longer")["seed"].nunique(),
             "agreement": [*own], "floor": [*trained[made_up]], "floor_context": [*context[made_up]],
             "ceiling": [*trainings[other]], "others": {"is": [kept], "other": [*trained[other]], "change": change},
-            "lowest": {"is": lowest, "tokens": longest[-1], **leads},
-            "lasting": {"is": [lasts], "gains": [[at, *gain] for at, gain in zip(early + longest, gains, strict=True)]},
+            "lowest": {"is": lowest, "tokens": longest, **leads},
+            "lasting": {"is": [lasts], "gains": [[at, *gain] for at, gain in gains.items()]},
         }  # fmt: skip
 
 

@@ -6,8 +6,30 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explainer.figures.base import COLOURS, GREY, LEGEND_ABOVE, significant_digits
-from explainer.results.comparison import CONTROL_NAMES
 from explainer.theory.statistics import Interval
+
+CONTROL_NAMES: Mapping[str, str] = {
+    "none": "real comparison",
+    "shuffled-context": "context: shuffled",
+    "flipped-context": "context: flipped",
+    "foreign-context": "context: foreign",
+    "nonsense-context": "context: nonsense",
+    "reordered-context": "context: reordered",
+    "shuffled-training": "FT: shuffled",
+    "flipped-training": "FT: flipped",
+    "nonsense-training": "FT: nonsense",
+    "reordered-training": "FT: reordered",
+    "other-training": "FT: other examples",
+    "foreign-training": "FT: foreign",
+    "ascent": "FT: ascent",
+    "layer-causal": "FT: layer-causal",
+    "layer-causal-as-long": "FT: layer-causal, as long",
+    "random-direction": "FT: random",
+    "untrained": "untrained model",
+    "untrained-layers": "untrained layers",
+    "permuted-weights": "permuted weights",
+}
+"""`compare.controls.CONTROLS`, with their names in figures."""
 
 
 def table_rows(compared: Mapping[tuple[str, str, str], Interval]) -> list[list[str]]:

@@ -213,33 +213,17 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
     return costs
 
 
-def cost_over_models(swaps: pd.DataFrame, sample: str = "model") -> dict[str, Interval]:
-    """What SimAOU loses when one side has other examples, and what it would if the examples counted as the task does.
-
-    `cost_of_examples` of "swaps", and own itself. Functions of means over layers, of the draws in which no
-    training diverged, Student's jackknife over the `sample`: "model", each with the mean over its draws, or "seed",
-    draws with the mean over models.
-    """
-    # Differences are those of the same draws.
-    whole = swaps.groupby(["model", "seed"])[CORNERS].mean().astype(float).dropna()
-    costs = ("training swapped", "context swapped", "both swapped", "yardstick")
-    return {"own": intervals.of_means(whole, "own", [sample])} | {
-        name: intervals.of_means(whole, lambda m, name=name: cost_of_examples(m)[name], [sample]) for name in costs
-    }
-
-
 def accuracy_by_lesson(changes: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, dict[str, Interval]]:
     """Right answers to the queries of a task after each lesson, by how it was taught and then by the lesson.
 
     `changes` are those of the experiment "agreement". Means over tasks, Student's interval over seeds.
     """
     described = changes.rename(columns={name: f"a_{name}" for name in DESCRIBED})
-
-    def accuracy_after(which: UpdateFilter) -> Interval:
-        return intervals.over_seeds(described[which.matches(described, "a")], "accuracy")
-
     kinds = {"after the context": ICL, "after the training": training}
     return {
-        kind: {name: accuracy_after(replace(which, lesson=lesson)) for name, lesson in LESSONS.items()}
+        kind: {
+            name: intervals.over_seeds(described[replace(which, lesson=lesson).matches(described, "a")], "accuracy")
+            for name, lesson in LESSONS.items()
+        }
         for kind, which in kinds.items()
     }

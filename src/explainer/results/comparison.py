@@ -29,29 +29,6 @@ MEASURES: Mapping[str, str] = {
 }
 """The measures that controls are judged by, with their names in figures."""
 
-CONTROL_NAMES: Mapping[str, str] = {
-    "none": "real comparison",
-    "shuffled-context": "context: shuffled",
-    "flipped-context": "context: flipped",
-    "foreign-context": "context: foreign",
-    "nonsense-context": "context: nonsense",
-    "reordered-context": "context: reordered",
-    "shuffled-training": "FT: shuffled",
-    "flipped-training": "FT: flipped",
-    "nonsense-training": "FT: nonsense",
-    "reordered-training": "FT: reordered",
-    "other-training": "FT: other examples",
-    "foreign-training": "FT: foreign",
-    "ascent": "FT: ascent",
-    "layer-causal": "FT: layer-causal",
-    "layer-causal-as-long": "FT: layer-causal, as long",
-    "random-direction": "FT: random",
-    "untrained": "untrained model",
-    "untrained-layers": "untrained layers",
-    "permuted-weights": "permuted weights",
-}
-"""`compare.controls.CONTROLS`, with their names in figures."""
-
 _RESAMPLES = 1000  # of controls: ends of intervals known to a twentieth of their width; hundreds take seconds
 
 
@@ -129,7 +106,10 @@ def rank_trends(layers: Mapping[str, pd.DataFrame], measure: str, less: str | No
     """
     trends = {}
     for task, table in layers.items():
-        rows = _by_setting_and_layer(table, measure, less)
+        published.require_only_seeds_differ(table)
+        values = table.assign(value=table[measure] - (table[less] if less else 0))
+        by_layer = values.pivot(index="setting", columns="layer", values="value")
+        rows = by_layer.dropna(how="all").to_numpy()  # without settings whose FT diverged
         # SciPy makes the class of this result when it is imported, where no type checker sees its fields.
         trends[task] = statistics.student(
             [spearmanr(np.arange(len(row)), row, nan_policy="omit").statistic for row in rows]  # pyright: ignore[reportAttributeAccessIssue]
@@ -137,24 +117,9 @@ def rank_trends(layers: Mapping[str, pd.DataFrame], measure: str, less: str | No
     return trends
 
 
-def n_layers_above(table: pd.DataFrame, measure: str, floor: str) -> int:
-    """In how many layers a measure is above its floor in the mean over seeds, after Holm for the number of layers."""
-    gap = statistics.student(_by_setting_and_layer(table, measure, floor))
-    return int(((statistics.holm(np.asarray(gap.p_value)) < 0.05) & (gap.estimate > 0)).sum())
-
-
-def _by_setting_and_layer(table: pd.DataFrame, measure: str, less: str | None) -> np.ndarray:
-    """(settings, layers), layer 0 next to the input, means over queries; without settings whose FT diverged."""
-    published.require_only_seeds_differ(table)
-    values = table.assign(value=table[measure] - (table[less] if less else 0))
-    return values.pivot(index="setting", columns="layer", values="value").dropna(how="all").to_numpy()
-
-
 # Which of the zero-shot errors FT and ICL repair.
 
 _REPAIR_RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
-_FEWEST_REPAIRS = 20  # with fewer, the interval of a share is wider than 0.4
-_MOST_UNDEFINED = 0.01
 
 
 @dataclass(frozen=True)
@@ -173,11 +138,6 @@ class _Repairs:
     chance: Interval
     within_label: Interval
     excess: Interval
-
-    @property
-    def carries(self) -> bool:
-        """Whether FT repairs enough for a share: 20 errors or more, and hardly a resample without any."""
-        return self.n_repaired >= _FEWEST_REPAIRS and self.recall.undefined <= _MOST_UNDEFINED
 
 
 def repairs(queries: pd.DataFrame) -> _Repairs:

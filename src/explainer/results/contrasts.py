@@ -6,6 +6,7 @@ with Student's interval of the jackknife over seeds (`intervals.of_means`).
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,23 +66,9 @@ def accuracy_by_own_rule(changes: pd.DataFrame) -> pd.Series:
     return changes["right_a"].where(changes["lesson"] != "B", changes["right_b"])
 
 
-def accuracy_by_strength(changes: pd.DataFrame, kind: str) -> dict[int, Interval]:
-    """The share of right answers after lessons of a kind ("ICL", "ICL shuffled", "FT", "ZSL") by their strength."""
-    rows = changes[changes["kind"] == kind]
-    rows = rows.assign(right=accuracy_by_own_rule(rows))
-    return intervals.by_group(rows, "strength", lambda its: intervals.of_means(its, "right", _draws(its)))
-
-
-def mean_by_intervention(interventions: pd.DataFrame, column: str = "right") -> dict[str, Interval]:
-    """A column of "interventions" by what is put in or taken out, mean over both directions."""
-    return intervals.by_group(interventions, "intervention", lambda its: intervals.of_means(its, column, _draws(its)))
-
-
-def part_minus_random(interventions: pd.DataFrame, part: str, random: str) -> Interval:
-    """Right answers after a part less those after a random part, mean over directions and cues."""
-    draws = _draws(interventions)
-    wide = interventions.pivot_table(index=[*draws, "towards"], columns="intervention", values="right")
-    return intervals.of_means(wide, lambda m: m[part] - m[random], draws)
+def mean_by(rows: pd.DataFrame, by: str, column: str = "right") -> dict[Any, Interval]:
+    """A column by the strength of a lesson, or by the intervention, mean over directions and over pairs or cues."""
+    return intervals.by_group(rows, by, lambda its: intervals.of_means(its, column, _draws(its)))
 
 
 def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:

@@ -43,14 +43,17 @@ def over_seeds(rows: pd.DataFrame, column: str) -> Interval:
     return statistics.student(seed_means(rows, column).to_numpy())
 
 
-def by_task(rows: pd.DataFrame, column: str) -> dict[str, Interval]:
-    """The mean of a column for each task, with Student's interval over its seeds."""
-    return _by_task(rows.groupby(["task", "seed"], sort=False)[column].mean())
+def by_task(rows: pd.DataFrame, column: str, minus: pd.DataFrame | None = None) -> dict[str, Interval]:
+    """The mean of a column for each task, with Student's interval over its seeds.
 
-
-def differences_by_task(a: pd.DataFrame, b: pd.DataFrame, column: str) -> dict[str, Interval]:
-    """A minus B, seed by seed, for each task; p-values are corrected by Holm's procedure for the number of tasks."""
-    return corrected(_by_task(_paired(a, b, column)))
+    With other rows to subtract, it is the difference, seed by seed, and p-values are corrected by Holm's procedure for
+    the number of tasks.
+    """
+    of_seeds = (
+        rows.groupby(["task", "seed"], sort=False)[column].mean() if minus is None else _paired(rows, minus, column)
+    )
+    found = {str(task): statistics.student(values) for task, values in of_seeds.groupby("task", sort=False)}
+    return found if minus is None else corrected(found)
 
 
 def mean_difference(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Interval:
@@ -61,10 +64,6 @@ def mean_difference(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Interval:
 def _paired(a: pd.DataFrame, b: pd.DataFrame, column: str) -> pd.Series:
     of_a, of_b = (side.groupby(["task", "seed"], sort=False)[column].mean() for side in (a, b))
     return (of_a - of_b).dropna()
-
-
-def _by_task(of_seeds: pd.Series) -> dict[str, Interval]:
-    return {str(task): statistics.student(values) for task, values in of_seeds.groupby("task", sort=False)}
 
 
 def by_layer(layers: pd.DataFrame, column: str) -> Interval:

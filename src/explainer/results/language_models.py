@@ -4,6 +4,8 @@ Everything takes tables of `results` for the grids of language models or of regr
 together have one average and differ in their seeds; a variant is compared with another in pairs, seed by seed.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
@@ -25,102 +27,69 @@ _OF_A_PAIR = (
 """What two runs of a pair have in common: each arm has its own rate, and the controls stop at a smaller budget."""
 
 
-def _matched(variant: pd.DataFrame, plain: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The table of a variant, and that of the runs with the same seed, sizes and text, in its order.
+class Matched(NamedTuple):
+    """Tables of runs of one average, and of those of another with the same seeds, sizes and text, in the same order."""
 
-    Raises ExperimentError for a run without its counterpart.
-    """
-    of_setting = {_shared(run): run for run in _runs(plain)}
-    if missing := [run.iloc[0] for run in _runs(variant) if _shared(run) not in of_setting]:
-        names = ", ".join(f"{one['average']}, seed {one['seed']}, setting {one['setting']}" for one in missing)
-        raise ExperimentError(f"{names} has no plain run with the same seed and setting; train it too.")
-    return variant, pd.concat(of_setting[_shared(run)] for run in _runs(variant))
+    variant: pd.DataFrame
+    other: pd.DataFrame
+
+    @classmethod
+    def runs(cls, variant: pd.DataFrame, other: pd.DataFrame) -> "Matched":
+        """Find the counterpart of each run of the variant; raises ExperimentError for a run without one."""
+
+        def shared(run: pd.DataFrame) -> tuple:
+            return tuple(run.iloc[0].reindex(_OF_A_PAIR).dropna().items())
+
+        of_setting = {shared(run): run for run in _runs(other)}
+        if missing := [run.iloc[0] for run in _runs(variant) if shared(run) not in of_setting]:
+            names = ", ".join(f"{one['average']}, seed {one['seed']}, setting {one['setting']}" for one in missing)
+            raise ExperimentError(f"{names} has no plain run with the same seed and setting; train it too.")
+        return cls(variant, pd.concat(of_setting[shared(run)] for run in _runs(variant)))
+
+    def loss_change(self) -> Interval:
+        """Difference of the held-out loss, variant - other, in nats per token: Student over pairs.
+
+        Of tables "blocks" at one budget. Both read the same documents, which adds to the variance.
+        """
+        a, b = map(_documents, self)
+        return statistics.paired_difference(a, b, statistics.ratio_of_sums)
+
+    def relative_error_change(self, k: int) -> Interval:
+        """Difference of `relative_errors`, variant - other: Student over pairs, whose prompts are the same."""
+        a, b = (_squared_errors(side, k) for side in self)
+        return statistics.paired_difference(a, b, statistics.ratio_of_sums)
+
+    def loss_reduction(self) -> pd.DataFrame:
+        """How much lower the held-out loss of the variant is along the trunk, (tokens) x (seeds), in nats.
+
+        Of tables "curve".
+        """
+        of_variant, of_other = (_by_seed(side, "held_out") for side in self)
+        return (of_other - of_variant).dropna()
+
+    def tokens_saved(self) -> pd.DataFrame:
+        """How many tokens earlier the variant reaches its loss of the moment, (tokens) x (seeds), of tables "curve".
+
+        lead_s(t) = t_s^other(loss_s^variant(t)) - t: NaN where the other never gets there on its trunk.
+        """
+        of_variant, of_other = (_by_seed(side, "held_out") for side in self)
+        reached = {
+            seed: [
+                _tokens_to_reach(of_other[seed].dropna(), loss) - t
+                for t, loss in zip(losses.index, losses, strict=True)
+            ]
+            for seed, losses in of_variant.items()
+        }
+        return pd.DataFrame(reached, of_variant.index)
 
 
 def _runs(table: pd.DataFrame) -> list[pd.DataFrame]:
     return [rows for _, rows in table.groupby("setting", sort=False)]
 
 
-def _shared(run: pd.DataFrame) -> tuple:
-    return tuple(run.iloc[0].reindex(_OF_A_PAIR).dropna().items())
-
-
-def table_of_arm(arm: str, table: str) -> pd.DataFrame:
-    """A table of one arm of the published language models, e.g. "momentum"; the longer runs of the arm are below.
-
-    Raises what `results` raises for an arm or a table that is not published.
-    """
-    longer = results(f"{arm}-longer", table) if arm in _LONGER else None
-    return pd.concat([results(arm, table), longer], ignore_index=True)
-
-
-# At each budget, from tables "budgets" and "blocks"
-
-
-def loss_change(variant: pd.DataFrame, other: pd.DataFrame, tokens: int) -> Interval:
-    """Paired difference of the held-out loss at a budget, variant - other, in nats per token: Student over seeds.
-
-    Both read the same documents, which adds to the variance. Takes tables "blocks".
-    """
-    at_budget = (side[side["tokens"] == tokens] for side in (variant, other))
-    a, b = (_documents(side, tokens) for side in _matched(*at_budget))
-    return statistics.paired_difference(a, b, statistics.ratio_of_sums)
-
-
-def change_at_budgets(arm: str, other: str) -> dict[int, Interval]:
-    """`loss_change` of one published arm against another, arm - other, at each budget in tokens that both have."""
-    variant, partner = table_of_arm(arm, "blocks"), table_of_arm(other, "blocks")
-    budgets = sorted(set(variant["tokens"]) & set(partner["tokens"]))
-    return {int(tokens): loss_change(variant, partner, tokens) for tokens in budgets}
-
-
-def change_on_other_genre(arm: str, other: str) -> dict[int, Interval]:
-    """Paired difference of the loss on text of a kind that no run was trained on, arm - other, at each budget of both.
-
-    In nats per token; Student over seeds, for one held-out text.
-    """
-    variant, partner = (_by_seed(table_of_arm(name, "budgets"), "other_genre") for name in (arm, other))
-    gap = (variant - partner).dropna()
-    return {int(n): statistics.student(seeds) for n, seeds in zip(gap.index, gap.to_numpy(), strict=True)}
-
-
 def _by_seed(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """A column at each budget, (tokens) x (seeds)."""
     return table.pivot(index="tokens", columns="seed", values=column)
-
-
-def _documents(blocks: pd.DataFrame, tokens: int) -> Sample:
-    """For each run and held-out document, the sum of the nats of the blocks that begin in it, and their number."""
-    groups, ids = [], []
-    for run in _runs(blocks[blocks["tokens"] == tokens]):
-        names, index = np.unique(run["document"].to_numpy(), return_inverse=True)
-        groups.append((np.bincount(index, run["nll"]), np.bincount(index).astype(float)))
-        ids.append(names)
-    return Sample(groups, ids)
-
-
-# Losses along the training, from tables "curve"
-
-
-def loss_reduction(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
-    """How much lower the held-out loss of the variant is along the trunk than its pair's, (tokens) x (seeds), nats."""
-    of_variant, of_plain = (_by_seed(side, "held_out") for side in _matched(variant, plain))
-    return (of_plain - of_variant).dropna()
-
-
-def tokens_saved(variant: pd.DataFrame, plain: pd.DataFrame) -> pd.DataFrame:
-    """How many tokens earlier the variant reaches its loss of the moment, (tokens) x (seeds).
-
-    lead_s(t) = t_s^plain(loss_s^variant(t)) - t: NaN where plain attention never gets there on its trunk.
-    """
-    of_variant, of_plain = (_by_seed(side, "held_out") for side in _matched(variant, plain))
-    reached = {
-        seed: [
-            _tokens_to_reach(of_plain[seed].dropna(), loss) - t for t, loss in zip(losses.index, losses, strict=True)
-        ]
-        for seed, losses in of_variant.items()
-    }
-    return pd.DataFrame(reached, of_variant.index)
 
 
 def _tokens_to_reach(losses: pd.Series, loss: float) -> float:
@@ -130,6 +99,41 @@ def _tokens_to_reach(losses: pd.Series, loss: float) -> float:
         return float("nan")
     place = slice(max(0, below[0] - 1), below[0] + 1)
     return float(np.interp(-loss, -losses.iloc[place], losses.index[place]))
+
+
+def _documents(blocks: pd.DataFrame) -> Sample:
+    """For each run and held-out document, the sum of the nats of the blocks that begin in it, and their number."""
+    groups, ids = [], []
+    for run in _runs(blocks):
+        names, index = np.unique(run["document"].to_numpy(), return_inverse=True)
+        groups.append((np.bincount(index, run["nll"]), np.bincount(index).astype(float)))
+        ids.append(names)
+    return Sample(groups, ids)
+
+
+# Of the published language models.
+
+
+def table_of_arm(arm: str, table: str) -> pd.DataFrame:
+    """A table of one arm of the published language models, e.g. "momentum"; the longer runs of the arm are below."""
+    longer = results(f"{arm}-longer", table) if arm in _LONGER else None
+    return pd.concat([results(arm, table), longer], ignore_index=True)
+
+
+def change_at_budgets(arm: str, other: str, *, other_genre: bool = False) -> dict[int, Interval]:
+    """Difference of the loss of two published arms, arm - other, in nats per token, at each budget that both have.
+
+    Of held-out text (`Matched.loss_change`), or of text of a kind that no run was trained on, one text: Student over
+    pairs of seeds.
+    """
+    if other_genre:
+        variant, partner = (_by_seed(table_of_arm(name, "budgets"), "other_genre") for name in (arm, other))
+        gap = (variant - partner).dropna()
+        return {int(n): statistics.student(seeds) for n, seeds in zip(gap.index, gap.to_numpy(), strict=True)}
+    sides = [table_of_arm(name, "blocks") for name in (arm, other)]
+    budgets = sorted(set(sides[0]["tokens"]) & set(sides[1]["tokens"]))
+    at_budget = {int(tokens): [side[side["tokens"] == tokens] for side in sides] for tokens in budgets}
+    return {tokens: Matched.runs(*both).loss_change() for tokens, both in at_budget.items()}
 
 
 # Regression in context, from tables "prompts"
@@ -146,24 +150,3 @@ def relative_errors(prompts: pd.DataFrame, k: int) -> pd.Series:
     """Error of each run relative to that of predicting 0, sum (yhat - y)^2 / sum y^2, after k examples; by seed."""
     ratios = [statistics.ratio_of_sums(*group) for group in _squared_errors(prompts, k).groups]
     return pd.Series(ratios, prompts["seed"].unique())
-
-
-def relative_error_change(variant: pd.DataFrame, plain: pd.DataFrame, k: int) -> Interval:
-    """Paired difference of `relative_errors`, variant - plain: Student over pairs, whose prompts are the same."""
-    a, b = (_squared_errors(side, k) for side in _matched(variant, plain))
-    return statistics.paired_difference(a, b, statistics.ratio_of_sums)
-
-
-def training_losses(settings: pd.DataFrame, every: int) -> pd.DataFrame:
-    """Mean loss of the training over stretches of `every` steps, (steps at their end) x (seeds), from table "settings".
-
-    Raises ExperimentError unless `every` is a multiple of the steps of a stored loss that divides the training.
-    """
-    stored = np.stack(list(settings["losses"]))
-    (steps,) = settings["steps"].unique()
-    window = steps // stored.shape[1]  # a stored loss is the mean over so many steps
-    width, rest = divmod(every, window)
-    if rest or not width or stored.shape[1] % width:
-        raise ExperimentError(f"every = {every}; take a multiple of {window} that divides the {steps} steps.")
-    means = stored.reshape(len(stored), -1, width).mean(-1)
-    return pd.DataFrame(means.T, every * np.arange(1, means.shape[1] + 1), settings["seed"].to_numpy())

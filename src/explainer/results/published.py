@@ -6,8 +6,8 @@ what determined its result and how long that took, `grids` with the settings of 
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from explainer.data.files import published_directory
+from explainer.data.files import PUBLISHED, published_directory
 from explainer.errors import ExperimentError, ResultsError
 
 PUBLICATION = b"explainer.publication"
@@ -25,23 +25,6 @@ PUBLICATION = b"explainer.publication"
 
 PENDING = ".publication"
 """Folder beside the tables with those of the last publication that are not yet in their place: it was interrupted."""
-
-COMMANDS: Mapping[str, str] = {
-    "comparison": "explainer-lab comparison",
-    "agreement": "explainer-lab agreement",
-    "blocking": "explainer-lab blocking",
-    "causal_tests": "explainer-lab causal-tests",
-    "language_models": "explainer-lab language-models",
-    "minimal_pairs": "explainer-lab minimal-pairs",
-    "new_rule": "explainer-lab new-rule",
-    "trained_control": "explainer-lab trained-control",
-    "recall": "explainer-lab recall",
-    "regression": "explainer-lab regression",
-    "reversal": "explainer-lab reversal",
-    "rival": "explainer-lab rival",
-    "shared_part": "explainer-lab shared-part",
-}
-"""What computes the tables, by the name of their folder."""
 
 _SETTING = (
     "checkpoint", "k", "lr", "n_queries", "control", "position", "split",
@@ -54,6 +37,21 @@ TEN_TASKS: Mapping[str, tuple[str, ...]] = {
     "untrained": ("classification", "agnews", "cb", "word-pairs-controls"),
 }
 """Grids with the comparison on the paper's six tasks and on word pairs, and those with the untrained model instead."""
+
+GRIDS: Mapping[str, tuple[str, ...]] = {
+    "shared_part": ("shared-part",),
+    "rival": ("rival",),
+    "new_rule": ("rule-contexts", "rule-contexts-category", "rule-strongest", "rule-strongest-category"),
+    "agreement": ("agreement",),
+    "causal_tests": ("causal-tests",),
+    "comparison": ("classification", "agnews", "cb"),
+}
+"""The grids of the verdict and of the scorecard, by folder; those of the comparison have the paper's six tasks."""
+
+
+def command(folder: str) -> str:
+    """What computes the tables of a folder."""
+    return f"explainer-lab {folder.replace('_', '-')}"
 
 
 def results(grid: str | Sequence[str], table: str = "settings", **where: Any) -> pd.DataFrame:
@@ -68,32 +66,29 @@ def results(grid: str | Sequence[str], table: str = "settings", **where: Any) ->
         rows = pd.concat([results(one, table, **where).assign(grid=one) for one in grid], ignore_index=True)
         first = rows.groupby("setting")["grid"].transform("first")
         return rows[rows["grid"] == first].drop(columns="grid").reset_index(drop=True)
-    name, settings = settings_of(grid)
+    known: list[str] = []
+    for place in sorted(published_directory().iterdir()):
+        if "grids" in files(place):
+            grids = read(place, "grids")["grids"].to_pandas()
+            settings = grids[grids["grid"] == grid]
+            if len(settings):
+                break
+            known += grids["grid"].unique().tolist()
+    else:
+        raise ExperimentError(f"there is no grid {grid!r}; known: {', '.join(known)}.")
     for column, value in where.items():
         settings = settings[settings[column] == value] if column in settings else settings[:0]
     if settings.empty:
         raise ExperimentError(f"no setting of the grid {grid!r} has {where}.")
-    place = published_directory() / name
     if table not in (known := sorted(files(place))):
-        raise ExperimentError(f"there is no table {table!r} of {name}; it has {', '.join(known)}.")
+        raise ExperimentError(f"there is no table {table!r} of {place.name}; it has {', '.join(known)}.")
     tables = read(place, "settings", table)
     if missing := set(settings["setting"]) - set(tables["settings"]["setting"].to_pylist()):
         raise ExperimentError(
             f"{len(missing)} of the {len(settings)} settings asked for are not published in {place}; compute them: "
-            f"{COMMANDS[name]} --grid {place / 'grids.toml'} --publish {place.parent}"
+            f"{command(place.name)} --grid {place / 'grids.toml'} --publish {place.parent}"
         )
     return _with_settings(settings.drop(columns="grid"), tables[table], own_first=table != "settings")
-
-
-def settings_of(grid: str) -> tuple[str, pd.DataFrame]:
-    """The folder that has a grid, and its settings, published or not; ExperimentError if none has it."""
-    known = []
-    for folder in _folders("grids"):
-        grids = read(folder, "grids")["grids"].to_pandas()
-        known += grids["grid"].unique().tolist()
-        if grid in known:
-            return folder.name, grids[grids["grid"] == grid]
-    raise ExperimentError(f"there is no grid {grid!r}; known: {', '.join(known)}.")
 
 
 def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) -> pd.DataFrame:
@@ -107,11 +102,7 @@ def _with_settings(settings: pd.DataFrame, table: pa.Table, *, own_first: bool) 
     )
 
 
-Grids = str | Sequence[str] | None
-"""The names of one or more grids; None for all that is published."""
-
-
-def rows_of_experiment(folder: Path, table: str = "settings", grid: Grids = None) -> pd.DataFrame:
+def rows_of_experiment(folder: Path, table: str = "settings", grid: str | Sequence[str] | None = None) -> pd.DataFrame:
     """All published rows of the folder of an experiment, or of some of its grids, with the columns of the setting.
 
     Raises ResultsError if there are none; the message names the command that computes them.
@@ -119,7 +110,7 @@ def rows_of_experiment(folder: Path, table: str = "settings", grid: Grids = None
     if "runs" not in files(folder):
         raise ResultsError(
             f"there are no tables of results in {folder}; compute them, with your model, and publish them: "
-            f"{COMMANDS[folder.name]} --publish {folder.parent}"
+            f"{command(folder.name)} --publish {folder.parent}"
         )
     settings = read(folder, "settings")["settings"].to_pandas()
     if grid is not None:
@@ -148,29 +139,29 @@ def require_only_seeds_differ(rows: pd.DataFrame) -> None:
             raise ExperimentError(f"seed {twice.iloc[0]} of {task} is there twice; each setting should be given once.")
 
 
-def reported(folder: Path, table: str = "settings", grid: Grids = None, **values: Any) -> dict[str, pd.DataFrame]:
-    """By checkpoint, the rows of an experiment's folder that are not of the split "selection" and have some values.
+def reported(
+    directory: str | Path | None, folder: str, table: str = "settings", **values: Any
+) -> dict[str, pd.DataFrame]:
+    """By checkpoint, the rows of an experiment that are not of the split "selection" and have some values.
 
-    None where nothing is published. Raises ExperimentError where settings of a checkpoint differ in number format.
+    Of all that a directory has in the folder of the experiment, or of the book's grids, `GRIDS`. None where the table
+    is not published. Raises ExperimentError where settings of a checkpoint differ in number format.
     """
-    if not folder.is_dir():
+    place = Path(directory or PUBLISHED) / folder
+    if table not in files(place):
         return {}
-    rows = rows_of_experiment(folder, table, grid)
+    rows = rows_of_experiment(place, table, None if directory else GRIDS[folder])
     rows = rows[rows["split"] != "selection"] if "split" in rows else rows
     for name, value in values.items():
         rows = rows[rows[name] == value]
-    formats = rows["setting"].map(number_formats(read(folder, "runs")["runs"].to_pandas()))
+    formats = rows["setting"].map(number_formats(read(place, "runs")["runs"].to_pandas()))
     for checkpoint, its in formats.groupby(rows["checkpoint"], sort=False):
         if its.nunique() > 1:
             raise ExperimentError(
-                f"{folder}: the settings of {checkpoint} are in {' and '.join(sorted(its.unique()))}; one format "
+                f"{place}: the settings of {checkpoint} are in {' and '.join(sorted(its.unique()))}; one format "
                 "is averaged, so publish each in a directory of its own."
             )
     return {str(checkpoint): its for checkpoint, its in rows.groupby("checkpoint", sort=False)}
-
-
-def _folders(table: str) -> list[Path]:
-    return [folder for folder in sorted(published_directory().iterdir()) if table in files(folder)]
 
 
 def files(directory: Path) -> dict[str, Path]:
@@ -183,34 +174,50 @@ def read(directory: Path, *names: str) -> dict[str, pa.Table]:
 
     Raises ResultsError if there are none, or if a file is damaged or of another publication than the others.
     """
-    found = files(directory)
+    found = {name: (path, path.stat().st_mtime_ns) for name, path in files(directory).items()}
     if "runs" not in found:
         raise ResultsError(f"there are no tables of results in {directory}; publish some, or fetch them.")
     try:
-        if len({_publication(path, path.stat().st_mtime_ns) for path in found.values()}) > 1:
+        if len({_publication(*file) for file in found.values()}) > 1:
             raise ResultsError(f"the tables in {directory} are of different publications; get them again.")
-        return {name: _table(found[name], found[name].stat().st_mtime_ns) for name in names or sorted(found)}
-    except FileNotFoundError:  # another process has just put it in its place
-        return read(directory, *names)
+        return {name: _table(*found[name]) for name in names or sorted(found)}
+    except pa.ArrowException as error:
+        raise ResultsError(f"the tables in {directory} cannot be read ({error}); get them again.") from error
 
 
 @lru_cache(maxsize=256)
 def _publication(path: Path, _modified: int) -> bytes | None:
-    with _damage(path):
-        return (pq.read_metadata(path).metadata or {}).get(PUBLICATION)
+    return (pq.read_metadata(path).metadata or {}).get(PUBLICATION)
 
 
 @lru_cache(maxsize=64)
 def _table(path: Path, _modified: int) -> pa.Table:
-    with _damage(path):
-        return pq.read_table(path)
+    return pq.read_table(path)
 
 
-@contextmanager
-def _damage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (PermissionError, FileNotFoundError):
-        raise  # it is not damaged
-    except (OSError, pa.ArrowException) as error:
-        raise ResultsError(f"{path} cannot be read ({error}); get it again, or publish the results again.") from error
+# How long a setting takes on another checkpoint.
+
+WEIGHTS_OF_BOOK, LAYERS_OF_BOOK = 134_515_008, 30
+"""Of the starter checkpoint, which need not be here."""
+
+_CALLS = 0.1
+"""Share of the book's time that its layers take however narrow they are: measured 0.04 to 0.3."""
+
+LEAST = 3.0
+"""Seconds of a setting of the smallest model: measured 2 to 5 for a hundred thousand weights."""
+
+
+def seconds_on(model: Any, of_book: float) -> float:
+    """Those of the book's checkpoint, scaled by the number of weights, or of layers where weights are few."""
+    weights = sum(p.numel() for p in model.parameters()) / WEIGHTS_OF_BOOK
+    ratio = max(weights, _CALLS * model.config.num_hidden_layers / LAYERS_OF_BOOK)
+    return max(of_book * ratio, LEAST)  # NaN comes first: what the book has not measured stays unknown
+
+
+def in_words(seconds: float) -> str:
+    """Minutes or hours in words; an unknown time where it is NaN."""
+    if math.isnan(seconds):
+        return "an unknown time"
+    if seconds < 60:
+        return "less than a minute"
+    return f"about {seconds / 60:.0f} min" if seconds < 5400 else f"about {seconds / 3600:.1f} h"

@@ -14,7 +14,7 @@ from explainer.errors import ExperimentError
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, student
 
-_PAIRS: Mapping[str, str] = {
+PAIRS: Mapping[str, str] = {
     "delta-momentum": "delta",
     "delta-half": "delta",
     "gated-momentum": "gated",
@@ -88,8 +88,8 @@ def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
     The p-values of all of them, Student's and those of the sign test, are corrected by Holm for their number.
     """
     rules, outcomes = set(curve["rule"]), ("kept", "revised")
-    asked = [(outcome, rule) for outcome in outcomes for rule in _PAIRS if {rule, _PAIRS[rule]} <= rules]
-    raw = [rule_difference(curve, rule, _PAIRS[rule], outcome) for outcome, rule in asked]
+    asked = [(outcome, rule) for outcome in outcomes for rule in PAIRS if {rule, PAIRS[rule]} <= rules]
+    raw = [rule_difference(curve, rule, PAIRS[rule], outcome) for outcome, rule in asked]
     students = statistics.holm(np.array([each.mean.p_value for each in raw]))
     signs = statistics.holm(np.array([each.sign_p for each in raw]))
     effects: dict[str, dict[str, _RuleComparison]] = {outcome: {} for outcome in outcomes}
@@ -97,18 +97,3 @@ def momentum_effects(curve: pd.DataFrame) -> dict[str, dict]:
         mean = replace(each.mean, p_value=float(by_student))
         effects[outcome][rule] = replace(each, mean=mean, sign_p=float(by_sign))
     return effects
-
-
-def as_table(compared: Mapping[str, Mapping[str, _RuleComparison]]) -> pd.DataFrame:
-    """Comparisons, by outcome and rule, as text: mean, Student's p, seeds with the rule ahead, p of the signs."""
-    rows = {
-        (OUTCOMES[outcome], f"{NAMES[rule]} − {NAMES[_PAIRS[rule]]}" if rule in _PAIRS else rule): {
-            "difference": f"{each.mean:+.3f}",
-            "p (Student)": f"{each.mean.p_value:.3f}",
-            "seeds ahead": f"{each.ahead} of {len(each.by_seed)}",
-            "p (signs)": f"{each.sign_p:.3f}",
-        }
-        for outcome, its in compared.items()
-        for rule, each in its.items()
-    }
-    return pd.DataFrame(rows).T

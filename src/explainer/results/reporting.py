@@ -5,7 +5,7 @@ seeds only: each is a group of the bootstrap, over seeds and queries. Over sever
 tasks, which are never resampled.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,43 +18,16 @@ from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Provenance:
-    """Where published results come from; `str` says it as pages show it. Trainings have no `checkpoint` and its kin.
+    """Where published results come from, as pages say it, and the checkpoint that they are of; trainings have none."""
 
-    `grids` are a few named lists that have all of the settings, in the file of grids of the `command`.
-    """
-
-    n: int
-    seeds: Sequence[int]
-    device: str
-    threads: int
-    torch: str
-    cpu_seconds: float
-    command: str
-    grids: Sequence[str]
+    text: str
     checkpoint: str = ""
-    formats: Sequence[str] = ()
-    n_queries: Sequence[int] = ()
-    k: Sequence[int] = ()
-
-    @property
-    def details(self) -> str:
-        """What stands behind the word Stored."""
-        spent = f"torch {self.torch}; {self.cpu_seconds:.0f} CPU seconds"
-        grids = f"grid{'s' * (len(self.grids) > 1)} {', '.join(self.grids)}"
-        computed = f"{spent}; computed by {self.command}, {grids} (see Reproduce)."
-        if not self.checkpoint:
-            seeds = ", ".join(map(str, self.seeds))
-            return f"{self.n} runs, seeds {seeds}; {self.device}, {self.threads} thread, {computed}"
-        return (
-            f"{self.n} settings, seeds {_range(self.seeds, ', ')}; {_range(self.n_queries)} queries each; "
-            f"k = {_range(self.k)}; {self.checkpoint}, {' and '.join(self.formats)}, {self.device}, {computed}"
-        )
 
     def __str__(self) -> str:
         """The kind of a badge and its details."""
-        return f"Stored: {self.details}"
+        return f"Stored: {self.text}"
 
 
 def provenance(*frames: pd.DataFrame) -> _Provenance:
@@ -73,21 +46,22 @@ def provenance(*frames: pd.DataFrame) -> _Provenance:
                 break
     else:
         raise ExperimentError(f"no published table in {directory} has the given settings; publish them.")
-    of_checkpoint = {}
-    if "checkpoint" in settings:
-        of_checkpoint = {"checkpoint": settings["checkpoint"].iloc[0]}
-        of_checkpoint |= {"formats": sorted(set(published.number_formats(runs).values()))}
-        of_checkpoint |= {column: sorted(set(settings[column])) for column in ("n_queries", "k")}
+    first, seeds = runs.iloc[0], sorted(set(settings["seed"]))
+    grids = _grids_with(tables["grids"].to_pandas(), of_frames)
+    computed = (
+        f"torch {first['torch']}; {runs['cpu_seconds'].sum():.0f} CPU seconds; computed by "
+        f"{published.command(folder.name)}, grid{'s' * (len(grids) > 1)} {', '.join(grids)} (see Reproduce)."
+    )
+    if "checkpoint" not in settings:
+        listed = ", ".join(map(str, seeds))
+        machine = f"{first['device']}, {first['threads']} thread"
+        return _Provenance(f"{len(settings)} runs, seeds {listed}; {machine}, {computed}")
+    checkpoint = settings["checkpoint"].iloc[0]
+    formats = " and ".join(sorted(set(published.number_formats(runs).values())))
     return _Provenance(
-        n=len(settings),
-        seeds=sorted(set(settings["seed"])),
-        device=runs["device"].iloc[0],
-        threads=runs["threads"].iloc[0],
-        torch=runs["torch"].iloc[0],
-        cpu_seconds=runs["cpu_seconds"].sum(),
-        command=published.COMMANDS[folder.name],
-        grids=_grids_with(tables["grids"].to_pandas(), of_frames),
-        **of_checkpoint,
+        f"{len(settings)} settings, seeds {_range(seeds, ', ')}; {_range(settings['n_queries'])} queries each; "
+        f"k = {_range(settings['k'])}; {checkpoint}, {formats}, {first['device']}, {computed}",
+        checkpoint,
     )
 
 
@@ -119,26 +93,21 @@ def as_sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     of a column, and as `published.require_only_seeds_differ`.
     """
     published.require_only_seeds_differ(queries)
-    found = [_arrays(of_setting, ("query_id", *columns)) for _, of_setting in queries.groupby("setting", sort=False)]
+    groups, ids = [], []
+    for _, of_setting in queries.groupby("setting", sort=False):
+        first = of_setting.iloc[0]
+        for name in columns:
+            without_order = name.startswith("example_") and first["k"] == 1  # NaN is the value of one demonstration
+            if name not in of_setting or (of_setting[name].isna().all() and not without_order):
+                raise ExperimentError(
+                    f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
+                )
+        known = of_setting[of_setting[list(columns)].notna().all(axis=1)]
+        known = known if len(known) else of_setting
+        groups.append(tuple(np.array(known[name].tolist()) for name in columns))
+        ids.append(np.array(known["query_id"].tolist()))
     settings = queries.drop_duplicates("setting")
-    groups, ids = [tuple(arrays) for _, *arrays in found], [ids for ids, *_ in found]
     return statistics.Sample(groups, ids, settings["task"].tolist(), settings["seed"].tolist())
-
-
-def _arrays(of_setting: pd.DataFrame, columns: Iterable[str]) -> list[np.ndarray]:
-    for name in columns:
-        if name not in of_setting or (of_setting[name].isna().all() and not _without_order(name, of_setting)):
-            first = of_setting.iloc[0]
-            raise ExperimentError(
-                f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
-            )
-    known = of_setting[of_setting[list(columns)].notna().all(axis=1)]
-    return [np.array((known if len(known) else of_setting)[name].tolist()) for name in columns]
-
-
-def _without_order(name: str, of_setting: pd.DataFrame) -> bool:
-    """A rank correlation of a single demonstration is NaN, which is its value."""
-    return name.startswith("example_") and of_setting["k"].iloc[0] == 1
 
 
 _STATISTICS: Mapping[str, Callable[..., float]] = {
@@ -152,10 +121,8 @@ _STATISTICS: Mapping[str, Callable[..., float]] = {
 def prediction_interval(queries: pd.DataFrame, state: str, measure: str = "accuracy", **options) -> Interval:
     """A measure of the predictions in a state: accuracy, calibrated_accuracy, macro_f1 or auc.
 
-    Options as in `explainer.theory.statistics.bootstrap_interval`. Raises ExperimentError as `sample`.
+    Options as in `explainer.theory.statistics.bootstrap_interval`. Raises ExperimentError as `as_sample`.
     """
-    if measure not in _STATISTICS:
-        raise ExperimentError(f"there is no measure {measure!r}; known: {', '.join(_STATISTICS)}.")
     columns = (f"{state}_correct",) if measure == "accuracy" else (f"{state}_log_probs", "label")
     found = as_sample(queries, *columns)
     interval = statistics.bootstrap_interval(found, _STATISTICS[measure], **options)
@@ -177,15 +144,13 @@ def similarity_interval(queries: pd.DataFrame, measure: str, **options) -> Inter
 def similarities_by_task(queries: pd.DataFrame, measure: str, **options) -> dict[str, Interval]:
     """`similarity_interval` for each task that has the measure in all of its settings."""
     known = _tasks_with(measure, queries)
+    known = known if len(known) else queries  # without any, `as_sample` says which setting lacks it
     return intervals.by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
 
 
 def _tasks_with(measure: str, queries: pd.DataFrame) -> pd.DataFrame:
-    if measure not in queries:
-        return queries
     has = queries[measure].notna().groupby(queries["setting"]).transform("any")
-    all_have = has.groupby(queries["task"]).transform("all")
-    return queries[all_have] if all_have.any() else queries  # without any, `as_sample` says which setting lacks it
+    return queries[has.groupby(queries["task"]).transform("all")]
 
 
 def estimates(values: Mapping) -> dict:

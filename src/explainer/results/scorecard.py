@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from explainer.data.files import PUBLISHED
 from explainer.results import (
     agreement,
     comparison,
@@ -28,14 +27,12 @@ from explainer.results import (
 )
 from explainer.results.agreement import FT, ICL
 from explainer.results.intervals import Signs
-from explainer.results.published import results
+from explainer.results.published import GRIDS, results
 from explainer.theory.statistics import Interval
 
 REPRODUCED, _NOT_REPRODUCED, _CANNOT_BE_ASKED = "reproduced", "not reproduced", "cannot be asked here"
 
-_PAPER = ("classification", "agnews", "cb")
-"""The grids with the paper's six tasks under its protocol."""
-
+_PROTOCOL = {"control": "none", "position": "prompt"}
 _RESAMPLES = 500  # the interval's ends are known to about a tenth of its width
 
 
@@ -75,6 +72,7 @@ def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> di
     """
     if queries is None:
         (queries,) = queries_by_checkpoint().values()
+    queries = queries.assign(zero=0.0 * queries["kendall_tau_b"])
     pooled = comparison.repairs(queries)
     means = {state: float(np.mean(list(of.values()))) for state, of in papers.quoted("accuracy")[model].items()}
 
@@ -97,7 +95,7 @@ def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> di
         ),
         "SimAOU": against(aou["ft"], aou["random"], "sim_aou", "sim_aou_noise"),
         "SimAM": against(am["after"], am["before"], "sim_am", "sim_am_zsl"),
-        "τ": _Question(tau["ft"], tau["random"], mean("kendall_tau_b"), Interval(0.0, 0.0, 0.0), _tau(queries).verdict),
+        "τ": against(tau["ft"], tau["random"], "kendall_tau_b", "zero"),
     }
 
 
@@ -105,7 +103,11 @@ def scorecard() -> list[_Claim]:
     """All claims, from the published tables."""
     (of_paper,) = queries_by_checkpoint().values()
     pairs, word_pairs = agreement.pairs("agreement"), results("agreement")
-    of_layers, momentum, few_shot = _by_task(results(_PAPER, "layers", control="none")), _momentum(), _few_shot()
+    of_layers, momentum, few_shot = (
+        _by_task(results(GRIDS["comparison"], "layers", control="none")),
+        _momentum(),
+        _few_shot(),
+    )
     protocol = _claims_under_protocol(of_paper, of_layers) | dict(zip(_MOMENTUM, (momentum[0], few_shot), strict=True))
     between = [
         _answers(word_pairs, "ft", "zsl"),
@@ -125,7 +127,8 @@ def scorecard() -> list[_Claim]:
 
 def _claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.DataFrame]) -> dict[str, _Entry]:
     """The eight claims about one model, from the tables "queries" and, by task, "layers" of the comparison."""
-    outputs, maps = ("sim_aou",), ("sim_am",)
+    outputs, maps, tau = ("sim_aou",), ("sim_am",), ("kendall_tau_b",)
+    queries = queries.assign(zero=0.0 * queries["kendall_tau_b"])
     claims: dict[str, tuple[tuple[str, ...], Callable[[], _Entry]]] = {
         "FT answers more than ZSL": ((), lambda: _compared(queries, "ft_correct", "zsl_correct")),
         "ICL answers more than FT": ((), lambda: _compared(queries, "icl_correct", "ft_correct")),
@@ -134,7 +137,7 @@ def _claims_under_protocol(queries: pd.DataFrame, of_layers: Mapping[str, pd.Dat
         "SimAOU rises with depth": (outputs, lambda: _depth(of_layers, "sim_aou")),
         "SimAM is higher after FT than before": (maps, lambda: _compared(queries, "sim_am", "sim_am_zsl")),
         "SimAM rises with depth": (maps, lambda: _depth(of_layers, "sim_am")),
-        "ICL and FT attend to the same training tokens: τ": (("kendall_tau_b",), lambda: _tau(queries)),
+        "ICL and FT attend to the same training tokens: τ": (tau, lambda: _compared(queries, *tau, "zero")),
     }  # fmt: skip
     return {
         claim: entry() if all(queries[name].notna().any() for name in needs) else _Entry(_CANNOT_BE_ASKED, _REFUSED)
@@ -176,7 +179,7 @@ def cards(directory: str | Path | None = None) -> Cards:
     The tasks are the paper's six where there are any of them, else all. Empty if nothing of the comparison is there.
     Raises ExperimentError as `published.reported`.
     """
-    layers, found = _reported(directory, "layers"), {}
+    layers, found = published.reported(directory, "comparison", "layers", **_PROTOCOL), {}
     for checkpoint, queries in queries_by_checkpoint(directory).items():
         tasks = list(queries["task"].unique())
         of_layers = {task: its for task, its in _by_task(layers[checkpoint]).items() if task in tasks}
@@ -196,16 +199,11 @@ def cards(directory: str | Path | None = None) -> Cards:
 def queries_by_checkpoint(directory: str | Path | None = None) -> dict[str, pd.DataFrame]:
     """The queries under the paper's protocol of a directory, or of the book; of the paper's tasks, if it has any."""
     found = {}
-    for checkpoint, queries in _reported(directory, "queries").items():
+    for checkpoint, queries in published.reported(directory, "comparison", "queries", **_PROTOCOL).items():
         known = queries[queries["ft_correct"].notna()]
         of_paper = known[known["task"].isin(papers.TASKS)]
         found[checkpoint] = of_paper if len(of_paper) else known
     return found
-
-
-def _reported(directory: str | Path | None, table: str) -> dict[str, pd.DataFrame]:
-    folder, grids = Path(directory or PUBLISHED) / "comparison", None if directory else _PAPER
-    return published.reported(folder, table, grids, control="none", position="prompt")
 
 
 def _by_task(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -258,8 +256,10 @@ def quoted_values(claim: str) -> str:
 def _compared(queries: pd.DataFrame, a: str, b: str) -> _Entry:
     """A - B of two columns for each task, query by query, corrected for the number of tasks."""
     numbers = (queries.groupby("task")[name].mean().mean() for name in (a, b))
-    signs = Signs.among(reporting.column_differences(queries, a, b))
-    return _entry(signs, "{:.3f} against {:.3f}".format(*numbers))
+    differences = reporting.column_differences(queries, a, b)
+    lacking = [task for task in queries["task"].unique() if task not in differences]
+    entry = _entry(Signs.among(differences), "{:.3f} against {:.3f}".format(*numbers))
+    return entry._replace(because=f"{entry.because}; not measured on {', '.join(lacking)}") if lacking else entry
 
 
 def _repairs(queries: pd.DataFrame) -> _Entry:
@@ -282,10 +282,6 @@ def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None
     return _entry(Signs.among(intervals.corrected(trends)), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
-def _tau(queries: pd.DataFrame) -> _Entry:
-    return _compared(queries.assign(zero=0.0 * queries["kendall_tau_b"]), "kendall_tau_b", "zero")
-
-
 # Beside a control.
 
 
@@ -293,7 +289,7 @@ def _answers(settings: pd.DataFrame, higher: str, lower: str) -> _Entry:
     """Whole answers to word pairs after ten epochs."""
     a, b = (settings.assign(accuracy=settings[f"{state}_accuracy"]) for state in (higher, lower))
     numbers = (intervals.over_seeds(each, "accuracy").estimate for each in (a, b))
-    signs = Signs.among(intervals.differences_by_task(a, b, "accuracy"))
+    signs = Signs.among(intervals.by_task(a, "accuracy", minus=b))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
@@ -319,7 +315,7 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
     signs, shares = [], []
     for two in ((ICL, replace(FT, lesson="nonsense")), (replace(ICL, lesson="nonsense"), FT)):
         floor = agreement.pairs_between(pairs, *two)
-        signs.append(Signs.among(intervals.differences_by_task(own, floor, measure)))
+        signs.append(Signs.among(intervals.by_task(own, measure, minus=floor)))
         row = verdict.Row.over_seeds(*(intervals.seed_means(each, measure) for each in (floor, own, ceiling)))
         shares.append(row.share.estimate)
     text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them".format(*shares)
@@ -350,15 +346,13 @@ def _momentum() -> tuple[_Entry, _Entry]:
 
     Beside the control stands the gain over plain attention on text of another kind.
     """
-    blocks = {name: results(f"{name}-longer", "blocks") for name in ("plain", "momentum", "previous")}
-    tokens = blocks["momentum"]["tokens"].max()
-    plain, previous = (
-        language_models.loss_change(blocks[of], blocks["momentum"], tokens) for of in ("plain", "previous")
-    )
+    changes = {of: language_models.change_at_budgets(of, "momentum") for of in ("plain", "previous")}
+    tokens = max(changes["plain"])
+    plain, previous = (of[tokens] for of in changes.values())
     verdict = REPRODUCED if plain.low > 0 else _NOT_REPRODUCED
     lower = f"lower than plain attention by {plain:.3f} nats a token after {tokens / 1e6:.1f} million tokens"
     control = f"against the previous value alone {previous:.3f}"
-    elsewhere = language_models.change_on_other_genre("plain", "momentum")[int(tokens)]
+    elsewhere = language_models.change_at_budgets("plain", "momentum", other_genre=True)[tokens]
     return _Entry(verdict, lower), _Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
 
 

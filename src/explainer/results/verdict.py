@@ -6,8 +6,10 @@ measure of *All claims*, with Student's interval over the ratios of the seeds.
 """
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ from explainer.errors import ResultsError
 from explainer.results import agreement, contrasts, intervals, published, reporting
 from explainer.results.agreement import FT, ICL, UpdateFilter
 from explainer.results.intervals import Value
-from explainer.results.published import results
+from explainer.results.published import GRIDS, results
 from explainer.results.thirds import THIRDS, layer_thirds
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -70,31 +72,11 @@ FOLDERS: Mapping[str, str] = {
 }  # fmt: skip
 """The folder of the experiment whose tables answer a question."""
 
-GRIDS: Mapping[str, tuple[str, ...]] = {
-    "shared_part": ("shared-part",),
-    "rival": ("rival",),
-    "new_rule": ("rule-contexts", "rule-contexts-category", "rule-strongest", "rule-strongest-category"),
-    "agreement": ("agreement",),
-    "causal_tests": ("causal-tests",),
-}
-"""The grids of the book's rows, by folder."""
 
-WORD_PAIRS = ("capitals", "plurals", "past", "antonyms")
-"""The tasks of the book's answers."""
-
-_SENTENCES: Mapping[str, str] = {
-    TRAINING: "From another task to two trainings, a context and a training are {lower:.2f} of the way in the lower "
-    "third of the layers, {middle:.2f} in the middle third and {share:.2f} in the upper third.",
-    EXAMPLES: "In the upper third of the layers, other examples on either side cost {measured:.3f} of the likeness. "
-    "If what is special to the examples agreed as well as the whole does, they would cost {ceiling:.3f}, the "
-    "yardstick. The share is {share:.2f}; one above {power:.2f} would have been settled.",
-    VECTOR: "Put in without any example, one vector gives {measured:.2f} of the right answers, that of another task, "
-    "or none if that gives more, {floor:.2f}, and the whole context {ceiling:.2f}.",
-    LEARNED: "Of new words, {measured:.2f} are answered by a rule that nobody could know, and {floor:.2f} after "
-    "shuffled labels.",
-    OF_RULE: "In the upper third of the layers, the contrasts of contexts and of trainings have a cosine of "
-    "{measured:.3f}, where {ceiling:.3f} would be possible.",
-}
+@lru_cache
+def _sentences() -> dict[str, str]:
+    """What is said of a row, from verdict.toml."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
@@ -105,20 +87,23 @@ def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
     is asked of the one of all weights. Raises ExperimentError where settings of a checkpoint differ in number format,
     or those of a task in more than the seed.
     """
-
-    def reported(folder: str, table: str, **values: float | str) -> dict[str, pd.DataFrame]:
-        return _reported(directory, folder, table, **values)
-
     usual = {"layer_causal_lr": 0, "lessons": "all"}
     rules = ("suffix", "first word", "category")  # kinds of cues, which "rival" has among its tasks
-    queries = {name: its[~its["task"].isin(rules)] for name, its in reported("rival", "queries").items()}
+    queries = {name: its[~its["task"].isin(rules)] for name, its in _reported(directory, "rival", "queries").items()}
+    strengths = published.reported(directory, "new_rule", "strengths", layers="upper third")
+    for checkpoint, of_trainings in strengths.items():  # whole trainings on a new rule, of all weights if there are any
+        last = of_trainings.groupby("setting")["epochs"].transform("max")
+        whole = of_trainings[of_trainings["epochs"] == last]
+        every = whole["training"] == "all weights"
+        strengths[checkpoint] = whole[every] if every.any() else whole
+        published.require_only_seeds_differ(strengths[checkpoint])
     tables = {
-        "layers": reported("shared_part", "layers", **usual),
+        "layers": _reported(directory, "shared_part", "layers", **usual),
         "queries": {name: its for name, its in queries.items() if len(its)},
-        "strengths": _strengths(directory),
-        "changes": reported("new_rule", "changes", training="none", lessons="all"),
+        "strengths": strengths,
+        "changes": _reported(directory, "new_rule", "changes", training="none", lessons="all"),
     }
-    settings = reported("shared_part", "settings", **usual)
+    settings = _reported(directory, "shared_part", "settings", **usual)
     rows = {}
     for checkpoint in dict.fromkeys(name for table in tables.values() for name in table):
         its = {name: table.get(checkpoint) for name, table in tables.items()}
@@ -153,7 +138,7 @@ def _five_rows(
         rows[TRAINING] = _jackknifed(swapped, lambda m: m.context_foreign, lambda m: m.own, lambda m: m.trainings)
         rows[EXAMPLES] = _jackknifed(
             upper[agreement.CORNERS],
-            _zero,
+            lambda m: 0.0,
             lambda m: agreement.cost_of_examples(m)["both swapped"],
             agreement.yardstick,
         )
@@ -169,11 +154,14 @@ def _five_rows(
         whole = changes[(changes["strength"] == changes["k"]) & changes["kind"].isin(["ICL", "ICL shuffled"])]
         whole = whole.assign(right=contrasts.accuracy_by_own_rule(whole))
         right = intervals.seed_means(whole, "right", "cue", "kind").unstack()
-        rows[LEARNED] = _jackknifed(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1 + _zero(m))
+        rows[LEARNED] = _jackknifed(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1.0)
     if strengths is not None:
         similar = intervals.seed_means(strengths, ["own", "contexts", "trainings"], "cue")
         rows[OF_RULE] = _jackknifed(
-            similar, _zero, lambda m: m.own, lambda m: contrasts.largest_similarity(m.contexts, m.trainings)
+            similar,
+            lambda m: 0.0,
+            lambda m: m.own,
+            lambda m: contrasts.largest_similarity(m.contexts, m.trainings),
         )
     return {name: row for name, row in rows.items() if row.draws}
 
@@ -188,30 +176,9 @@ def _jackknifed(means: pd.DataFrame, floor: Value, measured: Value, ceiling: Val
     return Row(low, value, high, share if room.low > 0 else _NO_SHARE, len(known))
 
 
-def _zero(means: pd.Series) -> float:
-    """Where nothing is shared."""
-    return 0.0 * means.iloc[0]
-
-
-def _strengths(directory: str | Path | None) -> dict[str, pd.DataFrame]:
-    """Similarities of contexts and whole trainings on a new rule in the upper third of the layers."""
-    folder = Path(directory or PUBLISHED) / "new_rule"
-    if not folder.is_dir() or "strengths" not in published.files(folder):
-        return {}
-    grids = None if directory else GRIDS["new_rule"]
-    chosen = published.reported(folder, "strengths", grids, layers="upper third")
-    for checkpoint, rows in chosen.items():
-        whole = rows[rows["epochs"] == rows.groupby("setting")["epochs"].transform("max")]
-        every = whole["training"] == "all weights"
-        chosen[checkpoint] = whole[every] if every.any() else whole
-        published.require_only_seeds_differ(chosen[checkpoint])
-    return chosen
-
-
 def _reported(directory: str | Path | None, folder: str, table: str, **values: Any) -> dict[str, pd.DataFrame]:
-    """`published.reported` of a directory, or of the book's grids; raises where more than seeds differ."""
-    grids = None if directory else GRIDS[folder]
-    chosen = published.reported(Path(directory or PUBLISHED) / folder, table, grids, **values)
+    """`published.reported`; raises where more than seeds differ."""
+    chosen = published.reported(directory, folder, table, **values)
     for rows in chosen.values():
         published.require_only_seeds_differ(rows)
     return chosen
@@ -232,43 +199,29 @@ def _with_sentences(
         accuracies = of_settings[["icl", "zsl"]].add_suffix("_accuracy").reset_index()
         of_setting = queries.filter(["seed", "task", "n_queries", "one_label_accuracy"]).drop_duplicates()
         gains["rival"] = gain_in_context(accuracies.merge(of_setting))
+    unsettled = {folder: _not_learned(checkpoint, gain) for folder, gain in gains.items() if not gain.low > 0}
+    if LEARNED in rows and not rows[LEARNED].share.low > 0:
+        values = rows[LEARNED]._asdict() | {"checkpoint": checkpoint}
+        unsettled["new_rule"] = _sentences()["rule_not_learned"].format(**values)
     said = {}
     for question, row in rows.items():
-        folder = FOLDERS[question]
-        if folder == "new_rule" and LEARNED in rows and not rows[LEARNED].share.low > 0:
-            sentence = f"{checkpoint}: that it learns a new rule is not settled, so nothing is said of how."
-            if question == LEARNED:
-                sentence = (
-                    f"{checkpoint}: of new words, {row.measured:.2f} are right after lines of a rule and "
-                    f"{row.floor:.2f} after shuffled labels. That it learns a new rule is not settled, so there is no "
-                    "share of the way."
-                )
-            said[question] = row._replace(share=_NO_SHARE, sentence=sentence)
-        elif folder in gains and not gains[folder].low > 0:
-            said[question] = row._replace(share=_NO_SHARE, sentence=_not_learned(checkpoint, gains[folder]))
+        if FOLDERS[question] in unsettled:
+            said[question] = row._replace(share=_NO_SHARE, sentence=unsettled[FOLDERS[question]])
         elif not math.isfinite(row.share.low):
-            sentence = (
-                f"The ceiling, {row.ceiling:.2f}, is not settled above the floor, {row.floor:.2f}. There is no room "
-                "for an answer, and no share of the way."
-            )
-            said[question] = row._replace(sentence=sentence)
+            said[question] = row._replace(sentence=_sentences()["no_room"].format(**row._asdict()))
         else:
             values = row._asdict() | {"power": (row.share.high - row.share.low) / 2}
             if question == TRAINING and layers is not None:
                 lower, middle, _ = share_by_third(layers, "context", "another task").values()
                 values |= {"lower": lower, "middle": middle}
-            said[question] = row._replace(sentence=f"{_SENTENCES[question].format(**values)} ({row.draws} draws)")
+            said[question] = row._replace(sentence=f"{_sentences()[question].format(**values)} ({row.draws} draws)")
     return said
 
 
 def _not_learned(checkpoint: str, gain: Interval) -> str:
     """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
-    more = "" if math.isfinite(gain.low) else " One draw has no interval; give --seeds several numbers."
-    return (
-        f"{checkpoint}: demonstrations add {gain:.2f} to what is right without them, or with the most frequent label "
-        f"for all if that is more. That it learns in context is not settled, so there is no learning that could be "
-        f"like training, and no share of the way. `explainer look` tries other numbers of demonstrations.{more}"
-    )
+    one_draw = "" if math.isfinite(gain.low) else _sentences()["one_draw"]
+    return _sentences()["not_learned"].format(checkpoint=checkpoint, gain=gain) + one_draw
 
 
 def gain_in_context(rows: pd.DataFrame) -> Interval:
@@ -421,63 +374,53 @@ def ten_rows(directory: str | Path | None = None) -> dict[str, Rows]:
     settled, which its sentence says. Raises ResultsError, which names the command, without tables of the agreement, and
     ExperimentError as `five_rows`.
     """
-    folder, grids = Path(directory or PUBLISHED) / "agreement", None if directory else GRIDS["agreement"]
-    settings = published.rows_of_experiment(folder, "settings", grids)
-    settings = settings[settings["lessons"].isin(("all", "bounds")) & (settings["split"] != "selection")]
-    if settings.empty:
-        raise ResultsError(
-            f"{folder} has no setting with all lessons that reports; compute some: "
-            f"explainer-lab agreement --splits report --publish {folder.parent}"
-        )
-    changes = published.rows_of_experiment(folder, "changes", grids)
+    settings, pairs_of, changes = (
+        published.reported(directory, "agreement", of) for of in ("settings", "pairs", "changes")
+    )
     shared = _reported(directory, "shared_part", "queries", layer_causal_lr=0)
     answered, steps = (_reported(directory, "causal_tests", name, model="trained") for name in ("queries", "settings"))
     rows = {}
-    for checkpoint, every_pair in published.reported(folder, "pairs", grids).items():
-        lessons = "all" if (every_pair["lessons"] == "all").any() else "bounds"
-        pairs = agreement.with_changes(every_pair[every_pair["lessons"] == lessons], changes)
+    for checkpoint, every_setting in settings.items():
+        its = every_setting[every_setting["lessons"].isin(("all", "bounds"))]
+        if its.empty:
+            continue
+        lessons = "all" if (its["lessons"] == "all").any() else "bounds"
+        every_pair = pairs_of[checkpoint]
+        pairs = agreement.with_changes(every_pair[every_pair["lessons"] == lessons], changes[checkpoint])
         published.require_only_seeds_differ(pairs)
         whole = [(pairs[f"{side}_kind"] == "ICL") | (pairs[f"{side}_epochs"] == pairs["epochs"]) for side in "ab"]
-        gain = gain_in_context(settings[settings["checkpoint"] == checkpoint])
-        found = _ten_rows(
-            pairs[whole[0] & whole[1]],
-            *(table.get(checkpoint) for table in (shared, answered, steps)),
-            training=UpdateFilter("FT"),
-        )
+        found = similarity_rows(pairs[whole[0] & whole[1]], UpdateFilter("FT"))
+        if checkpoint in shared:
+            found |= {
+                name: Row.over_seeds(*(_right(shared[checkpoint], of) for of in three))
+                for name, three in _SHARED.items()
+            }
+        if checkpoint in answered:
+            foreign, nothing, patch, context = (
+                _right(answered[checkpoint], of) for of in ("patch_foreign_mean", "zsl", "patch_mean", "icl")
+            )
+            floor = foreign if foreign.mean() >= nothing.mean() else nothing  # a patch that gives less carries nothing
+            found[_PATCH] = Row.over_seeds(floor, patch, context)
+        if checkpoint in steps:
+            columns = ("r2_icl_foreign", "r2_icl_own", "r2_descent_own")
+            found[_EXPLAINED] = Row.over_seeds(*(intervals.seed_means(steps[checkpoint], name) for name in columns))
+        found = {name: row for name, row in found.items() if all(math.isfinite(of.estimate) for of in row[:3])}
+        gain = gain_in_context(its)
         if not gain.low > 0:
             told = _not_learned(checkpoint, gain)
             found = {name: row._replace(share=_NO_SHARE, sentence=told) for name, row in found.items()}
         rows[checkpoint if directory else BOOK.format(checkpoint)] = found
+    if not rows:
+        place = directory or PUBLISHED
+        raise ResultsError(
+            f"{place} has no setting of the agreement with all lessons that reports; compute some: "
+            f"explainer-lab agreement --splits report --publish {place}"
+        )
     return rows
 
 
-def _ten_rows(
-    pairs: pd.DataFrame,
-    shared: pd.DataFrame | None,
-    answered: pd.DataFrame | None,
-    settings: pd.DataFrame | None,
-    training: UpdateFilter = FT,
-) -> Rows:
-    """All rows that have a value on some seed.
-
-    `pairs` are those of the experiment "agreement", `shared` the queries of "shared_part", `answered` and `settings`
-    the tables "queries" and "settings" of "causal_tests"; None leaves out the rows of a table.
-    """
-    rows = similarity_rows(pairs, training)
-
-    def right(queries: pd.DataFrame, intervention: str) -> pd.Series:
-        return intervals.seed_means(queries[queries["intervention"] == intervention], "correct")
-
-    if shared is not None:
-        rows |= {name: Row.over_seeds(*(right(shared, of) for of in three)) for name, three in _SHARED.items()}
-    if answered is not None:
-        foreign, nothing = right(answered, "patch_foreign_mean"), right(answered, "zsl")
-        floor = foreign if foreign.mean() >= nothing.mean() else nothing  # a patch that gives less carries nothing
-        rows[_PATCH] = Row.over_seeds(floor, right(answered, "patch_mean"), right(answered, "icl"))
-    if settings is not None:
-        columns = ("r2_icl_foreign", "r2_icl_own", "r2_descent_own")
-        rows[_EXPLAINED] = Row.over_seeds(*(intervals.seed_means(settings, column) for column in columns))
-    return {name: row for name, row in rows.items() if all(math.isfinite(of.estimate) for of in row[:3])}
+def _right(queries: pd.DataFrame, intervention: str) -> pd.Series:
+    return intervals.seed_means(queries[queries["intervention"] == intervention], "correct")
 
 
 def similarity_rows(pairs: pd.DataFrame, training: UpdateFilter = FT) -> Rows:
