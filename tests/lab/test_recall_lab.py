@@ -83,7 +83,7 @@ def test_a_rule_comes_with_its_chosen_rate():
 
 
 def test_rules_with_momentum_are_compared_with_those_without():
-    assert {*recall_results.PAIRS, *recall_results._PAIRS.values()} <= set(RULES)
+    assert {*recall_results.PAIRS, *recall_results.PAIRS.values()} <= set(RULES)
 
 
 def trained(rule="delta-momentum"):
