@@ -6,7 +6,7 @@ one pool, a draw of all the texts that one could have asked about. The truth, th
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -32,11 +32,17 @@ def _nested_bootstrap(sample: Sample) -> Interval:
 
     Davison and Hinkley 1997, section 3.8. It stands here for comparison: seeds that share queries vary together.
     """
-    values, rng = np.array([group for (group,) in sample.groups]), np.random.default_rng(0)
-    n_seeds, n = values.shape
-    seeds = rng.integers(n_seeds, size=(_RESAMPLES, n_seeds, 1))
-    means = values[seeds, rng.integers(n, size=(_RESAMPLES, n_seeds, n))].mean(axis=(1, 2))
-    return Interval(values.mean(), *np.quantile(means, (0.025, 0.975)))
+    values = np.array([group for (group,) in sample.groups])
+    low, high = np.quantile(_nested_counts(*values.shape) @ values.ravel() / values.size, (0.025, 0.975))
+    return Interval(values.mean(), low, high)
+
+
+@lru_cache(maxsize=4)
+def _nested_counts(n_seeds: int, n: int) -> np.ndarray:
+    """How often each example is drawn in each resample, (resamples, n_seeds n)."""
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(n_seeds, size=(_RESAMPLES, n_seeds, 1)) * n + rng.integers(n, size=(_RESAMPLES, n_seeds, n))
+    return np.array([np.bincount(each.ravel(), minlength=n_seeds * n) for each in drawn], dtype=float)
 
 
 METHODS: Mapping[str, Callable[[Sample], Interval]] = {
