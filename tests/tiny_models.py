@@ -235,7 +235,7 @@ def _state(model: PreTrainedModel) -> tuple[list, tuple]:
 def record(checkpoint: Checkpoint, *given, suffix: str = "") -> SimpleNamespace:
     """What `recording.iter_records` gives of all prompts, stacked; `given` are prefix, prompts, candidates."""
     kept = list(recording.iter_records(checkpoint, *given, suffix=suffix))
-    found = {name: [getattr(one, name) for one in kept] for name in recording.QueryRecord.__dataclass_fields__}
+    found = {name: [getattr(one, name) for one in kept] for name in recording._QueryRecord.__dataclass_fields__}
     stacked = {name: torch.stack(found[name]) for name in ("outputs", "context_scores", "queries")}
     return SimpleNamespace(**found | stacked | {"log_probs": np.array(found["log_probs"])})
 

@@ -145,7 +145,7 @@ def _look(options: argparse.Namespace) -> int:
         checkpoint = None  # frees the memory of the last one before the next one needs it
         try:
             shapes = loading.skeleton(model)
-            need = partial(memory.required_bytes, shapes, n_shown=max(options.k), n_models=1, n_updates=None)
+            need = partial(memory.required_bytes, shapes, n_shown=max(options.k), n_models=1, n_updates=0)
             dtype = memory.dtype_of(options.dtype, options.device, need)
             memory.require_memory(model, options.device, need(dtype))
             checkpoint = loading.load(model, dtype=dtype, device=options.device)

@@ -121,7 +121,7 @@ def _outcomes(model: FastWeightModel, sequences: Sequences) -> dict[str, Any]:
     n = sequences.answers.shape[1]
     said = model(sequences).argmax(-1)
     right, kept = said == sequences.answers, sequences.stale == associative_recall.NO_STALE
-    its = model.memory.tokens(model.embedded(sequences.keys, sequences.values))
+    its = model.tokens(model.embedded(sequences.keys, sequences.values))
     learned = GATES[model.setting.rule]
     gates = {name: _mean(getattr(its, name)[..., :-n]) if name in learned else None for name in GATES["gated-momentum"]}
     shares = {"kept": right[kept], "revised": right[~kept], "stale": (said == sequences.stale)[~kept]}

@@ -26,9 +26,9 @@ from torch.func import jacrev, vmap
 from tqdm import tqdm
 from transformers import GPT2Model
 
-from explainer.data.files import replace_file, rounded, to_json
+from explainer.data.files import replace_file, rounded, to_json, weights_directory
 from explainer.errors import CheckpointError
-from explainer.models import deep_linear, stored_weights
+from explainer.models import deep_linear
 from explainer.models import in_context_gpt as gpt
 from explainer.models.deep_linear import TrainedLayers, learned_tasks
 from explainer.theory.linear_transformer import LinearAttention, descend_on_prompts, gradient_layer
@@ -90,7 +90,7 @@ def _save_gpt(trained: gpt.TrainedGPT, name: str) -> None:
             "sha256": hashlib.sha256(weights).hexdigest(),
         },
     }
-    _write(stored_weights.directory() / name, weights, description)
+    _write(weights_directory() / name, weights, description)
 
 
 def _write(path: Path, content: bytes, description: Mapping[str, Any]) -> None:
@@ -322,7 +322,7 @@ def _save_layers(runs: Sequence[TrainedLayers], schedule: _Schedule) -> None:
         },
     }
     weights = {name: matrix for run in runs for name, matrix in run.matrices().items()}
-    path = stored_weights.directory() / deep_linear.NAME
+    path = weights_directory() / deep_linear.NAME
     _write(path, safetensors.save(weights), description)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from toy_study import write_corpus
-from transformers import AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from explainer.errors import CheckpointError, DivergenceError, ExperimentError
 from explainer.models import momentum_attention
@@ -288,7 +288,7 @@ def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
     one = replace(MOMENTUM, corpus=file)
     (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["settings"].to_pylist()
     place = language_models._run_directory(LanguageModels().identity(one)) / "model"
-    model = momentum_attention.load(place)
+    model = AutoModelForCausalLM.from_pretrained(place, attn_implementation="sdpa")
     assert language_models.weights_digest(model) == row["weights"]
     assert model.config.momentum_eta == 0.5
     tokenizer = AutoTokenizer.from_pretrained(place)

@@ -41,7 +41,7 @@ def test_weights_and_updates_are_counted_as_they_are_held(saved, tiny, family):
 def test_of_a_family_that_can_only_be_scored_the_weights_are_counted():
     with torch.device("meta"):
         model = OlmoForCausalLM(OlmoConfig(**tiny_models.FURTHER["phi"]))
-    one, two = (memory.required_bytes(model, torch.float16, 4, n, None) for n in (1, 2))
+    one, two = (memory.required_bytes(model, torch.float16, 4, n, 0) for n in (1, 2))
     assert two - one == 2 * sum(p.numel() for p in model.parameters())
 
 
@@ -67,7 +67,7 @@ def test_free_memory_is_less_than_that_of_the_machine():
 
 def test_a_look_is_refused_before_its_model_is_loaded(saved, monkeypatch, capsys):
     monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("loaded"))
-    need = memory.required_bytes(loading.skeleton(saved["llama"]), torch.float32, 4, 1, None)
+    need = memory.required_bytes(loading.skeleton(saved["llama"]), torch.float32, 4, 1, 0)
     monkeypatch.setattr(memory, "free_bytes", lambda _: need - 1)
     asked = ["look", "--model", str(saved["llama"]), "--tasks", "capitals", "--k", "4", "--device", "cpu"]
     assert commands.main([*asked, "--dtype", "float32"]) == 1

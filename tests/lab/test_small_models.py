@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Generator
 
-from explainer.data.files import rounded
+from explainer.data.files import reading_weights, rounded
 from explainer.errors import CheckpointError
-from explainer.models import deep_linear, stored_weights
+from explainer.models import deep_linear
 from explainer.models import in_context_gpt as gpt
 from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
 from explainer.theory.optimisation import warmed_up_cosine
@@ -24,6 +24,11 @@ SMALL = InContextGPTSetting(dimension=3, n_examples=4, layers=2, width=8, heads=
 @pytest.fixture(scope="module")
 def trained() -> gpt.TrainedGPT:
     return train_gpt(SMALL, progress=False)
+
+
+def described(name: str) -> dict:
+    with reading_weights(name) as (_, description):
+        return description
 
 
 # Small GPTs
@@ -70,7 +75,7 @@ def test_files_return_the_same_model(trained, tmp_path, monkeypatch):
     for name, weights in trained.model.state_dict().items():
         assert torch.equal(again.model.state_dict()[name], weights), name
     assert again.losses == pytest.approx(trained.losses, rel=1e-3)
-    description = stored_weights.describe(tmp_path / "tiny")
+    description = described("tiny")
     assert description["setting"] == asdict(SMALL) and description["errors"].keys() == {"1", "2", "4"}
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
@@ -86,7 +91,7 @@ def often(*names):
 
 @pytest.mark.parametrize("name", often("gpt_line", "gpt_noisy", "gpt_pool_4"))
 def test_stored_errors_are_measured_again(name):
-    errors = stored_weights.describe(stored_weights.directory() / name)["errors"]
+    errors = described(name)["errors"]
     for k, error in lab._final_errors(gpt.stored(name).model).items():
         assert errors[str(k)] == pytest.approx(list(error), rel=2e-3)
 
@@ -96,7 +101,7 @@ def test_stored_errors_are_measured_again(name):
 def test_stored_run_begins_again_as_it_did(name):
     n = 50 // gpt.LOSS_WINDOW
     losses = train_gpt(gpt.STORED[name], steps=50, progress=False).losses
-    assert losses == pytest.approx(stored_weights.describe(stored_weights.directory() / name)["losses"][:n], rel=2e-3)
+    assert losses == pytest.approx(described(name)["losses"][:n], rel=2e-3)
 
 
 # Linear transformers
@@ -197,7 +202,7 @@ def test_layers_are_stored_and_read(runs, tmp_path, monkeypatch):
 
 
 def test_book_has_every_start_of_this_schedule():
-    description = stored_weights.describe(stored_weights.directory() / "deep_linear")
+    description = described("deep_linear")
     assert [(run["family"], run["n_layers"], run["seed"]) for run in description["runs"]] == list(lab._STARTS)
     assert description["schedule"] == rounded(asdict(lab._Schedule()))
 

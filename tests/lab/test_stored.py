@@ -235,7 +235,7 @@ SIZES = {
     "explainer_lab.language_models": {"FINAL_BLOCKS": 200, "POSITIONS": 16, "WEIGHT_DECAY": 0.1, "BETAS": (0.9, 0.98)},
     "explainer.models.finetuning": {"_OUTGROWN": 10.0, "_DIVERGED": 1.5},
     "explainer.models.fast_weight_model": {
-        **{"_ETA": 0.5, "_SHARPNESS": 8.0, "_SLOPE": 0.1},
+        **{"_ETA": 0.5, "_FIRST_OF_HEADS": {"sharpness": 8.0, "slope": 0.1}},
         "_FIRST": {"rate": 0.5, "retention": 0.98, "momentum": 0.5},
     },
     "explainer.models.in_context_gpt": {"LINE_NOISE": 0.3, "TASK_NOISE": 0.5, "N_TEST_PROMPTS": 1000},

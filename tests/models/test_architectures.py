@@ -52,8 +52,8 @@ def test_sizes_are_those_of_the_configuration(model, parts):
     config = model.config
     n_key_heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
     head_size = getattr(config, "head_dim", config.hidden_size // config.num_attention_heads)
-    assert (parts.n_layers, parts.n_heads) == (config.num_hidden_layers, config.num_attention_heads)
-    assert parts.head_size == head_size
+    assert (len(parts.layers), parts.n_heads) == (config.num_hidden_layers, config.num_attention_heads)
+    assert parts.layers[0].key.head_size == head_size
     for projection, heads in zip(("query", "key", "value"), (parts.n_heads, n_key_heads, n_key_heads), strict=True):
         for layer in parts.layers:
             weight, bias = getattr(layer, projection).weight(), getattr(layer, projection).bias()
@@ -63,12 +63,14 @@ def test_sizes_are_those_of_the_configuration(model, parts):
 
 def test_rotation_is_that_of_the_model_and_its_transpose_takes_it_back(model, parts):
     """R_p keeps products between keys at the same place, and q . R_p k = R_p^T q . k."""
-    x, y = torch.randn(2, 1, 2, IDS.shape[1], parts.head_size, generator=torch.Generator().manual_seed(0)).double()
-    if parts.rotary is None:
+    size, generator = parts.layers[0].key.head_size, torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 1, 2, IDS.shape[1], size, generator=generator).double()
+    rotary = getattr(model.base_model, "rotary_emb", None)
+    if rotary is None:
         assert model.config.model_type in ("gpt2", "opt", "xglm")
         assert parts.rotated(x, None) is x
         return
-    cos, sin = (part.double() for part in parts.rotary(x, torch.arange(IDS.shape[1])[None]))
+    cos, sin = (part.double() for part in rotary(x, torch.arange(IDS.shape[1])[None]))
     turned = parts.rotated(x, (cos, sin))
     torch.testing.assert_close(turned[..., 0, :], x[..., 0, :])
     assert not torch.allclose(turned[..., 1:, :], x[..., 1:, :])

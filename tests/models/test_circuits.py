@@ -35,7 +35,7 @@ IDS = (0, 31, 7, 12, 99, 7, 12, 50)
 def test_maps_are_causal_and_their_rows_sum_to_one(any_family):
     maps = circuits.attention_maps(any_family, IDS)
     found = architectures.architecture(any_family.model)
-    assert maps.shape == (found.n_layers, found.n_heads, len(IDS), len(IDS))
+    assert maps.shape == (len(found.layers), found.n_heads, len(IDS), len(IDS))
     torch.testing.assert_close(maps.sum(-1), torch.ones(maps.shape[:-1]))
     assert maps.triu(1).abs().max() == 0
 
@@ -94,7 +94,7 @@ def logits(model, ids=IDS):
 
 def test_zero_output_is_a_projection_without_the_columns_of_the_head(any_family):
     """By hand: zeros in the part of the output projection's weight that reads the head."""
-    heads, d = [(0, 1), (2, 0), (2, 3)], architectures.architecture(any_family.model).head_size
+    heads, d = [(0, 1), (2, 0), (2, 3)], architectures.architecture(any_family.model).layers[0].key.head_size
     by_hand = copy.deepcopy(any_family.model)
     for layer, head in heads:
         module = architectures.architecture(by_hand).layers[layer].output
@@ -118,12 +118,12 @@ def test_mean_output_is_the_mean_by_hand(checkpoint):
         means = circuits.mean_head_outputs(checkpoint, texts)
     by_hand = torch.cat(read[:2]).mean(0)
     torch.testing.assert_close(means[1].flatten(), by_hand)
-    assert means.shape == (found.n_layers, found.n_heads, found.head_size)
+    assert means.shape == (len(found.layers), found.n_heads, found.layers[0].key.head_size)
 
     listening = hooks.inputs([(found.layers[1].output, lambda x: read.append(x[0, 1:]))])
     with circuits.ablate_heads(checkpoint, [(1, 2)], means), listening:
         logits(checkpoint.model)
-    d = found.head_size
+    d = found.layers[0].key.head_size
     own, x = read[0], read[2]
     assert x[:, 2 * d : 3 * d].equal(means[1, 2].expand(len(x), d))
     torch.testing.assert_close(x[:, : 2 * d], own[:, : 2 * d])
@@ -134,7 +134,7 @@ def test_mean_output_is_the_mean_by_hand(checkpoint):
 
 
 def test_nothing_cut_is_the_prefix(any_family):
-    plain, cut = scoring.encode(any_family, IDS), circuits.encode_with_knockout(any_family, IDS, [])
+    plain, cut = scoring.encode(any_family, IDS), scoring.encode(any_family, IDS, [])
     for a, b in zip((*plain.keys, *plain.values), (*cut.keys, *cut.values), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
@@ -144,7 +144,7 @@ def test_what_is_cut_off_on_every_way_leaves_no_trace(any_family):
     other = (*IDS[:3], 200, *IDS[4:])
     all_ways = [(t, 3) for t in range(4, len(IDS))]
     for cut, same in ((all_ways, True), ([(5, 3)], False)):
-        a, b = (circuits.encode_with_knockout(any_family, ids, cut) for ids in (IDS, other))
+        a, b = (scoring.encode(any_family, ids, cut) for ids in (IDS, other))
         change = max((x - y)[:, :, 4:].abs().max() for x, y in zip(a.values, b.values, strict=True))
         assert (change < 1e-6) == same
 
@@ -172,12 +172,12 @@ def test_pairs_between_answers_and_what_stands_before_them():
 
 def test_pairs_that_hide_the_input_keep_the_arrow():
     two = circuits.TokenSpans((0,) * 10, answers=(4, 8), ends=(1, 6, 10))
-    assert two.input_hidden() == [(3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (7, 6), (8, 6), (9, 6)]
-    assert two.input_hidden(back=1) == [(7, 1), (7, 2), (8, 1), (8, 2), (9, 1), (9, 2)]
+    assert two.between("input", arrow=True) == [(3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (7, 6), (8, 6), (9, 6)]
+    assert two.between("input", back=1, arrow=True) == [(7, 1), (7, 2), (8, 1), (8, 2), (9, 1), (9, 2)]
 
 
 def test_answers_are_those_of_scoring(checkpoint):
-    prefix = circuits.encode_with_knockout(checkpoint, circuits.TokenSpans.of(checkpoint, CAPITALS, EXAMPLES).ids, [])
+    prefix = scoring.encode(checkpoint, circuits.TokenSpans.of(checkpoint, CAPITALS, EXAMPLES).ids, [])
     queries = [Example({"word": "Spain"}, "Madrid"), Example({"word": "Peru"}, "Lima")]
     prompts, words = [CAPITALS.prompt(one) for one in queries], [one.answer for one in queries]
     found = circuits.Answers.of(checkpoint, CAPITALS, prefix, queries)

@@ -79,7 +79,7 @@ def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family
         return
     config, reason = checkpoint.model.config, None
     if getattr(config, "sliding_window", None):
-        reason = "local window of 16 tokens do not see all"
+        reason = "a window of 16 tokens does not see all"
     elif getattr(config, "qk_layernorm", False):  # each head normalises its queries and keys
         reason = "is not a softmax of q"
     if reason:

@@ -84,8 +84,8 @@ def test_models_of_a_seed_start_from_the_same_weights_whatever_the_rule():
 
 def test_gates_begin_where_they_should_and_directions_have_length_one():
     model = FastWeightModel(TINY)
-    torch.nn.init.zeros_(model.memory.gates.weight)
-    its = model.memory.tokens(model.embedded(*sequences()[:2]))
+    torch.nn.init.zeros_(model.gates.weight)
+    its = model.tokens(model.embedded(*sequences()[:2]))
     for gate, first in zip((its.rate, its.retention, its.momentum), (0.5, 0.98, 0.5), strict=True):
         torch.testing.assert_close(gate, torch.full_like(gate, first))
     torch.testing.assert_close(its.keys.norm(dim=-1), torch.ones(3, 2, 10))

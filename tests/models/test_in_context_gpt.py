@@ -102,17 +102,6 @@ def test_relative_errors_are_ratios_of_sums():
         assert error.low < error.estimate < error.high
 
 
-@pytest.mark.parametrize(("distribution", "d"), [("isotropic", 3), ("random covariance", 3), ("line", 2)])
-def test_linear_preconditioner_is_the_least_squares_fit(distribution, d):
-    """yhat = <A, x_q h^T> is linear in A: regression on many prompts finds the same A."""
-    setting = InContextGPTSetting(distribution, dimension=d, n_examples=6)
-    prompts = setting.prompts(200_000, seeded())
-    h = (prompts.y[..., None] * prompts.X).mean(1).double()
-    features = (prompts.x_q.double()[:, :, None] * h[:, None]).flatten(1)
-    fit = torch.linalg.lstsq(features, prompts.y_q.double()[:, None]).solution.reshape(d, d)
-    torch.testing.assert_close(setting.linear_preconditioner().double(), fit, atol=0.02, rtol=0)
-
-
 @pytest.fixture
 def stored_in(tmp_path, monkeypatch):
     """The path of a copy of one of the book's models, without suffix."""
@@ -125,7 +114,7 @@ def stored_in(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: path.with_suffix(".json").unlink(), r"gpt_line\.json cannot be read"),
+        (lambda path: path.with_suffix(".json").unlink(), r"cannot be loaded.*No such file"),
         (lambda path: path.with_suffix(".json").write_text("{}"), r"cannot be loaded.*provenance"),
         (lambda path: path.with_suffix(".safetensors").unlink(), r"cannot be loaded.*No such file"),
         (lambda path: path.with_suffix(".safetensors").write_bytes(b"short"), r"is not the file that.*describes"),

@@ -288,9 +288,9 @@ PACKED = "a prompt behind a prefix is not scored as the whole prompt"
         (lambda copy: (copy / "model.safetensors").write_bytes(b"cut"), "HeaderTooSmall|[Hh]eader"),
         (pickled, r"no file named model\.safetensors"),
         (evil, "contains custom code"),
-        (lambda copy: [path.unlink() for path in copy.glob("tokenizer*")], "cannot be loaded"),
+        (lambda copy: [path.unlink() for path in copy.glob("tokenizer*")], "cannot be used"),
         (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
-        (lambda copy: edit_config(copy, intermediate_size=65), "cannot be loaded .*(size|shape)"),
+        (lambda copy: edit_config(copy, intermediate_size=65), "cannot be used .*(size|shape)"),
         (
             lambda copy: with_weights(copy, BIAS),
             r"has no place \(model\.layers\.0\.self_attn\.o_proj\.bias, model\.layers\.0\.self_attn\.q_proj\.bias, .*"
@@ -304,7 +304,7 @@ PACKED = "a prompt behind a prefix is not scored as the whole prompt"
         (other(T5ForConditionalGeneration, T5Config, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2), "T5"),
         (other(BertLMHeadModel, BertConfig, is_decoder=False, **SMALL), PACKED),
         (other(CohereForCausalLM, CohereConfig, logit_scale=8.0, initializer_range=0.5, **SMALL), PACKED),
-        (other(BloomForCausalLM, BloomConfig, hidden_size=16, n_layer=1, n_head=2), "family 'bloom' do not work here"),
+        (other(BloomForCausalLM, BloomConfig, hidden_size=16, n_layer=1, n_head=2), "cannot be used as a causal"),
     ],
 )
 def test_what_is_damaged_unsuitable_or_would_run_code_is_refused_in_one_line(copy, damage, message):

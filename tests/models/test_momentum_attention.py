@@ -136,10 +136,12 @@ def test_packed_rows_are_refused(switched):
         logits(switched, ids(), attention_mask=mask)
 
 
-def test_a_static_cache_is_refused(switched):
+def test_static_and_paged_caches_are_refused(switched):
     cache = StaticCache(config=switched.config, max_cache_len=T + 8)
     with pytest.raises(ValueError, match="as DynamicCache does"):
         logits(switched, ids(), **{CACHE: cache})
+    with pytest.raises(ValueError, match="do not use a paged cache"):
+        models._attend_with_momentum(switched, *torch.ones(3, 1, 1, 2, 4), None, cache=cache)
 
 
 SMALL = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 16}
@@ -252,14 +254,13 @@ def test_the_recency_bias_with_padding_and_a_cache(model):
 
 
 @pytest.mark.parametrize("average", ["momentum", "nesterov", None])
-def test_every_kind_of_attention_survives_save_and_load_and_saving_it_again(model, average, tmp_path):
-    """By its average, or the recency bias."""
+def test_what_is_saved_is_not_loaded_as_plain_attention(model, average, tmp_path):
+    """By its average, or the recency bias; switched on, it is what it was."""
     switched = models.with_recency_bias(model, ETA) if average is None else models.with_momentum(model, ETA, average)
     switched.save_pretrained(tmp_path / "one")
-    loaded = models.load(tmp_path / "one").eval()
+    with pytest.raises(ValueError, match="then switch it on"):
+        AutoModelForCausalLM.from_pretrained(tmp_path / "one")
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "one", attn_implementation="sdpa").eval()
     assert loaded.config.momentum_eta == ETA and loaded.config.momentum_average == switched.config.momentum_average
-    assert torch.equal(logits(loaded, ids()), logits(switched, ids()))
-    models.load(tmp_path / "one", dtype=torch.bfloat16).save_pretrained(tmp_path / "two")
-    assert models.load(tmp_path / "two").dtype == torch.bfloat16
-    with pytest.raises(ValueError, match="load with explainer"):
-        AutoModelForCausalLM.from_pretrained(tmp_path / "two")
+    again = models.with_recency_bias(loaded, ETA) if average is None else models.with_momentum(loaded, ETA, average)
+    assert torch.equal(logits(again, ids()), logits(switched, ids()))

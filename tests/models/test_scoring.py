@@ -276,8 +276,7 @@ def test_sums_over_the_tokens_of_a_label_and_their_number_are_those_of_transform
 @pytest.mark.parametrize(
     ("labels", "messages"),
     [
-        (ALIKE, ["have 6 to 8 tokens", "unhappy, unsure begin with .* behind the 3 tokens that all share"]),
-        (TREE, ["have 2 to 8 tokens", "unhappy, unsure begin with .* at the last token of the prompt"]),
+        (ALIKE, ["have 6 to 8 tokens"]),
         (TASK.labels, ["have 1 to 2 tokens"]),
         (("Paris", "Rome"), []),
     ],

@@ -14,7 +14,7 @@ import torch
 from explainer.data import tasks
 from explainer.data.files import published_json
 from explainer.data.tasks import Example, TaskData
-from explainer.models import circuits
+from explainer.models import circuits, scoring
 from explainer.models.circuits import Answers, HeadIndex, TokenSpans
 from explainer.models.loading import Checkpoint
 from explainer.theory import statistics
@@ -27,8 +27,8 @@ HEADS, DRAWS = 10, 4
 KINDS = ("previous token", "induction", "answer")
 _Cut = Callable[[TokenSpans], list[tuple[int, int]]]  # the pairs (t, s) of tokens that are kept apart
 CUTS: Mapping[str, _Cut] = {
-    "input": lambda columns: columns.input_hidden(),
-    "input, one before": lambda columns: columns.input_hidden(back=1),
+    "input": lambda columns: columns.between("input", arrow=True),
+    "input, one before": lambda columns: columns.between("input", back=1, arrow=True),
     "answer from input": lambda columns: columns.between("input"),
     "answer from arrow": lambda columns: columns.between("arrow"),
     "answer from both": lambda columns: columns.between("both"),
@@ -70,7 +70,7 @@ def answer_queries(
             circuits.Answers.of(
                 checkpoint,
                 bench.data.task,
-                circuits.encode_with_knockout(checkpoint, columns.ids, cut(columns) if cut else ()),
+                scoring.encode(checkpoint, columns.ids, cut(columns) if cut else ()),
                 queries,
             )
             for columns, queries in zip(bench.columns(checkpoint), bench.queries, strict=True)

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from explainer.errors import ResultsError
+from safetensors import SafetensorError
+
+from explainer.errors import CheckpointError, ResultsError
 
 _SIGNIFICANT_DIGITS = 4
 """Floats in results are rounded to so many significant decimal digits; NaN and infinity become null."""
@@ -45,6 +47,26 @@ def published_json(name: str) -> Any:
         raise ResultsError(
             f"{path} cannot be read ({error}); store it there with explainer-lab {name.replace('_', '-')} --publish."
         ) from error
+
+
+def weights_directory() -> Path:
+    """Where the trained small models of the book are: $EXPLAINER_WEIGHTS, else the package's."""
+    given = os.environ.get("EXPLAINER_WEIGHTS")
+    return Path(given).expanduser() if given else PUBLISHED / "weights"
+
+
+@contextmanager
+def reading_weights(name: str) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """The content of `<name>.safetensors` and `<name>.json`, to be read in a `with` block.
+
+    Raises CheckpointError for files that are missing or damaged, or that turn out in the block to be edited.
+    """
+    path = weights_directory() / name
+    try:
+        description = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        yield path.with_suffix(".safetensors").read_bytes(), description
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise CheckpointError(f"{path} cannot be loaded ({error}); fetch both files again, or train anew.") from error
 
 
 def rounded(value: Any) -> Any:

@@ -47,15 +47,15 @@ class Projection:
         own = of_block.narrow(dim + 1, self.start, self.heads // self.blocks * self.head_size)
         return own.unflatten(dim + 1, (-1, self.head_size)).flatten(dim, dim + 1)
 
-    def weight(self, tensor: Tensor | None = None) -> Tensor:
-        """View (heads, head size, d) of the module's weight, or of a tensor of its shape, like its gradient."""
-        tensor = self.module.weight if tensor is None else tensor
-        return self.part(tensor.T if isinstance(self.module, Conv1D) else tensor, 0)
+    def weight(self) -> Tensor:
+        """View (heads, head size, d) of the module's weight."""
+        weight = self.module.weight
+        return self.part(weight.T if isinstance(self.module, Conv1D) else weight, 0)
 
-    def bias(self, tensor: Tensor | None = None) -> Tensor | None:
-        """View (heads, head size) of the module's bias, or of a tensor of its shape; None without a bias."""
-        tensor = self.module.bias if tensor is None else tensor
-        return None if tensor is None else self.part(tensor, 0)
+    def bias(self) -> Tensor | None:
+        """View (heads, head size) of the module's bias; None without a bias."""
+        bias = self.module.bias
+        return None if bias is None else self.part(bias, 0)
 
 
 @dataclass(frozen=True)
@@ -111,24 +111,18 @@ class Architecture:
     final: tuple[nn.Module, ...]
 
     @property
-    def n_layers(self) -> int:
-        """Number of transformer blocks."""
-        return len(self.layers)
-
-    @property
     def n_heads(self) -> int:
         """Number of query heads of a layer."""
         return self.layers[0].query.heads
 
-    @property
-    def head_size(self) -> int:
-        """Width of one head."""
-        return self.layers[0].key.head_size
-
-    @property
-    def rotary(self) -> nn.Module | None:
-        """The module that returns (cos, sin) of T positions, each (1, T, rotated size); None without rotation."""
-        return getattr(self.model.base_model, "rotary_emb", None)
+    def require_in_window(self, n: int) -> None:
+        """CheckpointError where attention has a window that is too narrow for a token to see all of n tokens."""
+        window = min((layer.window for layer in self.layers if layer.window), default=n)
+        if n > window:
+            raise CheckpointError(
+                f"attention with a window of {window} tokens does not see all {n}; use a shorter prompt or another "
+                "model."
+            )
 
     def rotated(
         self, heads: Float[Tensor, "1 heads T d"], rotation: tuple[Tensor, Tensor] | None
@@ -232,16 +226,19 @@ def require(model: PreTrainedModel, measure: str) -> None:
         raise CheckpointError(f"{model.config.model_type}: no {measure}, because {reason}; use another family for it.")
 
 
-def _window(config: PreTrainedConfig, i: int) -> int | None:
-    """How many tokens up to its own a token of layer i attends to; None where that is all of them."""
-    kinds = getattr(config, "layer_types", None)
-    return getattr(config, "sliding_window", None) if kinds is None or kinds[i] == "sliding_attention" else None
-
-
 def _layer(family: _Family, block: nn.Module, config: PreTrainedConfig, i: int) -> Layer:
     attention = attrgetter(family.attention)(block)
     n_key_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     q, k, v = _projections(family, attention, config.num_attention_heads, n_key_heads)
+    kinds = getattr(config, "layer_types", None)
+    local = kinds is None or kinds[i] == "sliding_attention"
+    inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
+    if family.mlp_norm is None or getattr(config, "use_parallel_residual", False):
+        stream = None
+    elif not getattr(config, "do_layer_norm_before", True):  # OPT-350m: that norm comes after the MLP
+        stream = inputs[0]
+    else:
+        stream = attrgetter(family.mlp_norm)(block)
     return Layer(
         block=block,
         query=q,
@@ -250,20 +247,9 @@ def _layer(family: _Family, block: nn.Module, config: PreTrainedConfig, i: int) 
         query_module=getattr(attention, family.query_norm) if family.query_norm else q.module,
         output=getattr(attention, family.output),
         scaling=attention.scaling,
-        window=_window(config, i),
-        mlp=_mlp(family, block, config),
+        window=getattr(config, "sliding_window", None) if local else None,
+        mlp=MLP(inputs, attrgetter(family.mlp_output)(block), stream),
     )
-
-
-def _mlp(family: _Family, block: nn.Module, config: PreTrainedConfig) -> MLP:
-    inputs = tuple(attrgetter(path)(block) for path in family.mlp_inputs)
-    if family.mlp_norm is None or getattr(config, "use_parallel_residual", False):
-        stream = None
-    elif not getattr(config, "do_layer_norm_before", True):  # OPT-350m: that norm comes after the MLP
-        stream = inputs[0]
-    else:
-        stream = attrgetter(family.mlp_norm)(block)
-    return MLP(inputs, attrgetter(family.mlp_output)(block), stream)
 
 
 def _projections(family: _Family, attention: nn.Module, n_heads: int, n_key_heads: int) -> list[Projection]:

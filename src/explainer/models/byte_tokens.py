@@ -3,13 +3,8 @@
 import re
 from collections.abc import Iterable
 
-_CHARACTERS = re.compile(
-    r"((?:[\x00-\x7f]|[\xc2-\xdf][\x80-\xbf]"
-    r"|(?!\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]|\xef\xbf\xbd)"
-    r"(?:[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}))+)"
-)
-"""Whole characters of UTF-8, whose bytes are read as Latin-1; U+FFFD, which marks what is none, is no whole one."""
-_PARTS = re.compile(r"[\xc2-\xf4][\x80-\xbf]*|[^\xc2-\xf4]+")
+_PARTS = re.compile("[\udcc2-\udcf4][\udc80-\udcbf]*|[\udc80-\udcc1\udcf5-\udcff]+")
+"""Bytes that are no whole character, as Python decodes them (surrogateescape): a first one with what follows it."""
 
 
 def readable(tokens: Iterable[str]) -> str:
@@ -20,15 +15,12 @@ def readable(tokens: Iterable[str]) -> str:
     A dot stands for each byte that is missing at its end (`E586·` begins U+51B7), and an ellipsis where its beginning
     is missing. `live_model.js` writes the same.
     """
-    data = b"".join(map(_bytes_of, tokens))
-    parts = _CHARACTERS.split(data.decode("latin-1"))
-    parts[::2] = [_PARTS.sub(_in_hexadecimal, part) for part in parts[::2]]
-    parts[1::2] = [part.encode("latin-1").decode() for part in parts[1::2]]
-    return "".join(parts)
+    text = b"".join(map(_bytes_of, tokens)).decode("utf-8", "surrogateescape")
+    return _PARTS.sub(_in_hexadecimal, text.replace("\ufffd", "\udcef\udcbf\udcbd"))  # which marks what is no character
 
 
 def _in_hexadecimal(found: re.Match) -> str:
-    data = found[0].encode("latin-1")
+    data = found[0].encode("utf-8", "surrogateescape")
     begins = 0xC2 <= data[0] <= 0xF4
     length = 2 + (data[0] >= 0xE0) + (data[0] >= 0xF0)
     return ("" if begins else "…") + data.hex().upper() + "·" * (begins * (length - len(data)))

@@ -16,11 +16,9 @@ import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from transformers.cache_utils import DynamicCache
 
 from explainer.data.tasks import Example, Task
 from explainer.models import architectures, hooks, scoring
-from explainer.models.architectures import CACHE
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 
@@ -116,7 +114,7 @@ def ablate_heads(
 def mean_head_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]) -> Float[Tensor, "layers heads d_v"]:
     """Mean of what each head gives to the output projection, over all tokens but the first of some sequences."""
     found = architectures.architecture(checkpoint.model)
-    sums, tokens = [0.0] * found.n_layers, 0
+    sums, tokens = [0.0] * len(found.layers), 0
 
     def add(layer: int, x: Tensor) -> None:
         x = x.view(len(ids), -1)[1:]
@@ -127,24 +125,6 @@ def mean_head_outputs(checkpoint: Checkpoint, sequences: Iterable[Sequence[int]]
             checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=False)
             tokens += len(ids) - 1
     return torch.stack(sums) / tokens
-
-
-@torch.inference_mode()
-def encode_with_knockout(checkpoint: Checkpoint, ids: Sequence[int], cut: Iterable[tuple[int, int]]) -> Prefix:
-    """The prefix of T token ids in which, for (t, s) in `cut`, token t attends to token s in no layer and no head."""
-    T, forbidden = len(ids), torch.finfo(checkpoint.dtype).min
-    mask = torch.full((T, T), forbidden, dtype=checkpoint.dtype).triu(1)
-    for t, s in cut:
-        mask[t, s] = forbidden
-    cache = DynamicCache()
-    checkpoint.hidden(
-        input_ids=checkpoint.row(ids),
-        attention_mask=mask[None, None].to(checkpoint.device),
-        position_ids=torch.arange(T, device=checkpoint.device)[None],  # OPT would count them from a mask of two axes
-        use_cache=True,
-        **{CACHE: cache},
-    )
-    return Prefix.of(ids, cache)
 
 
 @dataclass(frozen=True)
@@ -171,26 +151,17 @@ class TokenSpans:
         starts = (end - len(tail) for end, tail in zip(ends[1:], tokens, strict=True))
         return cls(tuple(ids), tuple(starts), tuple(ends))
 
-    def between(self, part: str, back: int = 0) -> list[tuple[int, int]]:
+    def between(self, part: str, back: int = 0, *, arrow: bool = False) -> list[tuple[int, int]]:
         """Pairs (t, s): t from each answer to its line's end, s in the "input", "arrow" or "both" of a demonstration.
 
-        That is the demonstration's own, or with `back` that of the one so many before.
+        That is the demonstration's own, or with `back` that of the one so many before. With `arrow`, t begins there.
         """
         pairs = []
         for i in range(back, len(self.answers)):
             start, answer = self.ends[i - back], self.answers[i - back]
             sources = {"input": range(start, answer - 1), "arrow": [answer - 1], "both": range(start, answer)}[part]
-            pairs += [(t, s) for t in range(self.answers[i], self.ends[i + 1]) for s in sources]
+            pairs += [(t, s) for t in range(self.answers[i] - arrow, self.ends[i + 1]) for s in sources]
         return pairs
-
-    def input_hidden(self, back: int = 0) -> list[tuple[int, int]]:
-        """Pairs (t, s): t from each arrow to its line's end, s in the input of its demonstration, or of one before."""
-        return [
-            (t, s)
-            for i in range(back, len(self.answers))
-            for t in range(self.answers[i] - 1, self.ends[i + 1])
-            for s in range(self.ends[i - back], self.answers[i - back] - 1)
-        ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,8 @@ from jaxtyping import Float
 from safetensors import torch as safetensors
 from torch import Tensor
 
-from explainer.data.files import rounded, to_json
+from explainer.data.files import reading_weights, rounded, to_json
 from explainer.errors import CheckpointError
-from explainer.models import stored_weights as files
 from explainer.theory.linear_transformer import LinearAttention, embedding
 from explainer.theory.regression import Prompts
 
@@ -94,10 +93,9 @@ def stored(family: str, n_layers: int) -> list[TrainedLayers]:
 
     Raises CheckpointError: a missing, damaged or edited file.
     """
-    path, found = files.directory() / NAME, []
-    description = files.describe(path)
-    with files.reading(path):
-        weights = safetensors.load(path.with_suffix(".safetensors").read_bytes())
+    found = []
+    with reading_weights(NAME) as (content, description):
+        weights = safetensors.load(content)
         for entry in description["runs"]:
             if (entry["family"], entry["n_layers"]) != (family, n_layers):
                 continue

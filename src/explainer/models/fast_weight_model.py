@@ -26,7 +26,7 @@ _ETA = 0.5
 
 _CHUNK = 32  # tokens; of 16, 32 and 80 the fastest
 _FIRST = {"rate": 0.5, "retention": 0.98, "momentum": 0.5}  # of the gates, where the token says nothing
-_SHARPNESS, _SLOPE = 8.0, 0.1  # at first: of the softmax, and per token of distance
+_FIRST_OF_HEADS = {"sharpness": 8.0, "slope": 0.1}  # of the softmax, and of its bias per token of distance
 
 
 class _Tokens(NamedTuple):
@@ -118,73 +118,57 @@ class FastWeightSetting:
         return f"recall-{sizes}-lr{self.learning_rate:g}-seed{self.seed}-{self.rule}"
 
 
-class _Memory(nn.Module):
-    """A memory of several heads between projections: norm, (q, k, v and gates), rule, norm of each head, projection.
-
-    The gates are sigmoids of linear maps of the token: beta, alpha and mu, one of each for every token and head.
-    """
-
-    def __init__(self, setting: FastWeightSetting):
-        """Draw the weights; the gates begin near 0.5, 0.98 and 0.5."""
-        super().__init__()
-        self.heads, self.rule = setting.heads, RULES[setting.rule]
-        whole = setting.heads * setting.head_width
-        self.before, self.of_head = nn.LayerNorm(setting.width), nn.RMSNorm(setting.head_width)
-        self.queries, self.keys, self.values = (nn.Linear(setting.width, whole, bias=False) for _ in range(3))
-        self.gates = nn.Linear(setting.width, len(_FIRST) * setting.heads)
-        self.output = nn.Linear(whole, setting.width, bias=False)
-        self.log_sharpness, self.log_slope = (
-            nn.Parameter(torch.full((setting.heads,), first).log()) for first in (_SHARPNESS, _SLOPE)
-        )
-        first = torch.tensor(list(_FIRST.values())).repeat_interleave(setting.heads)
-        with torch.no_grad():
-            self.gates.bias.copy_(first.logit())
-
-    def tokens(self, x: Float[Tensor, "B T width"]) -> _Tokens:
-        """Project the tokens."""
-        x = self.before(x)
-        heads = (of(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for of in (self.queries, self.keys, self.values))
-        queries, keys, values = heads
-        gates = self.gates(x).sigmoid().unflatten(-1, (-1, self.heads)).permute(2, 0, 3, 1)
-        of_head = self.log_sharpness.exp(), self.log_slope.exp()
-        return _Tokens(normalize(queries, dim=-1), normalize(keys, dim=-1), values, *gates, *of_head)
-
-    def forward(self, x: Float[Tensor, "B T width"]) -> Float[Tensor, "B T width"]:
-        """Write and read at every token."""
-        return self.output(self.of_head(self.rule(self.tokens(x))).transpose(1, 2).flatten(2))
-
-
 class FastWeightModel(nn.Module):
     """Embeddings of key and value side by side, a memory, a feed-forward layer, and a readout over all values.
 
-    The weights are drawn from the setting's seed, which leaves the global generator as it was.
+    The memory of several heads stands between a norm, projections to q, k, v and gates, a norm of each head and an
+    output projection. The gates beta, alpha and mu, one of each for every head, are sigmoids of maps of the token.
     """
 
     def __init__(self, setting: FastWeightSetting):
-        """Draw the weights, which do not depend on the rule."""
+        """Draw the weights from the setting's seed, whatever the rule; the gates begin near 0.5, 0.98 and 0.5.
+
+        The global generator stays as it was.
+        """
         super().__init__()
         self.setting = setting
+        width, heads, of_heads = setting.width, setting.heads, setting.heads * setting.head_width
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(setting.seed)
-            self.key = nn.Embedding(associative_recall.KEYS, setting.width // 2)
-            self.value = nn.Embedding(associative_recall.VALUES + 1, setting.width // 2)
-            self.memory = _Memory(setting)
-            self.feed_forward = nn.Sequential(
-                nn.LayerNorm(setting.width),
-                nn.Linear(setting.width, setting.inner),
-                nn.GELU(),
-                nn.Linear(setting.inner, setting.width),
+            self.key = nn.Embedding(associative_recall.KEYS, width // 2)
+            self.value = nn.Embedding(associative_recall.VALUES + 1, width // 2)
+            self.logs = nn.ParameterDict(
+                {name: torch.full((heads,), first).log() for name, first in _FIRST_OF_HEADS.items()}
             )
-            values = associative_recall.VALUES
-            self.read_out = nn.Sequential(nn.LayerNorm(setting.width), nn.Linear(setting.width, values))
+            self.before, self.of_head = nn.LayerNorm(width), nn.RMSNorm(setting.head_width)
+            self.queries, self.keys, self.values = (nn.Linear(width, of_heads, bias=False) for _ in range(3))
+            self.gates = nn.Linear(width, len(_FIRST) * heads)
+            self.output = nn.Linear(of_heads, width, bias=False)
+            self.feed_forward = nn.Sequential(
+                nn.LayerNorm(width), nn.Linear(width, setting.inner), nn.GELU(), nn.Linear(setting.inner, width)
+            )
+            self.read_out = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, associative_recall.VALUES))
+        first = torch.tensor(list(_FIRST.values())).repeat_interleave(heads)
+        with torch.no_grad():
+            self.gates.bias.copy_(first.logit())
 
     def embedded(self, keys: Int[Tensor, "B T"], values: Int[Tensor, "B T"]) -> Float[Tensor, "B T width"]:
         """The embedding of every key beside that of its value."""
         return torch.cat([self.key(keys), self.value(values)], -1)
 
+    def tokens(self, x: Float[Tensor, "B T width"]) -> _Tokens:
+        """What the memory has of embedded tokens."""
+        x, heads = self.before(x), self.setting.heads
+        projected = (of(x).unflatten(-1, (heads, -1)).transpose(1, 2) for of in (self.queries, self.keys, self.values))
+        queries, keys, values = projected
+        gates = self.gates(x).sigmoid().unflatten(-1, (-1, heads)).permute(2, 0, 3, 1)
+        of_heads = (log.exp() for log in self.logs.values())
+        return _Tokens(normalize(queries, dim=-1), normalize(keys, dim=-1), values, *gates, *of_heads)
+
     def forward(self, sequences: Sequences) -> Float[Tensor, "B n values"]:
-        """Logits of all values at the queries, the last n tokens."""
+        """Logits of all values at the queries, the last n tokens; the memory is written and read at every token."""
         x = self.embedded(sequences.keys, sequences.values)
-        x = x + self.memory(x)
+        read = RULES[self.setting.rule](self.tokens(x))
+        x = x + self.output(self.of_head(read).transpose(1, 2).flatten(2))
         x = x[:, -sequences.answers.shape[1] :]
         return self.read_out(x + self.feed_forward(x))

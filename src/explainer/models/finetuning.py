@@ -163,14 +163,11 @@ class Run:
     def asked(self) -> "list[_Asked]":
         """The sequence of every step, with what of it is asked for."""
         every = map(tuple, self.sequences)
-        return [_Asked(ids, 1 if self.answers is None else len(ids) - self.answers[ids]) for ids in every]
+        return [(ids, 1 if self.answers is None else len(ids) - self.answers[ids]) for ids in every]
 
 
-class _Asked(NamedTuple):
-    """Token ids, and the first place of which the token is asked for."""
-
-    ids: tuple[int, ...]
-    first: int
+_Asked = tuple[tuple[int, ...], int]
+"""Token ids, and the first place of which the token is asked for."""
 
 
 def training_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> list[list[int]]:
@@ -426,8 +423,8 @@ class _Padded(NamedTuple):
 
     @classmethod
     def of(cls, asked: Sequence[_Asked], device: torch.device) -> "_Padded":
-        ids = nn.utils.rnn.pad_sequence([torch.tensor(one.ids) for one in asked], batch_first=True).to(device)
-        first, length = torch.tensor([(one.first, len(one.ids)) for one in asked], device=device).T[..., None]
+        ids = nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids, _ in asked], batch_first=True).to(device)
+        first, length = torch.tensor([(first, len(ids)) for ids, first in asked], device=device).T[..., None]
         places = torch.arange(ids.shape[1], device=device)
         run, place = ((places >= first) & (places < length))[:, 1:].nonzero(as_tuple=True)
         return cls(ids, run, place)

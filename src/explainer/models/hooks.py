@@ -33,14 +33,27 @@ def restoring(restore: Callable[[], Any]) -> Iterator[None]:
 @contextmanager
 def inputs(hooks: Iterable[tuple[nn.Module, _Input]]) -> Iterator[None]:
     """Call a function with the first input of its module; those of one module act in their order."""
-    with attached(module.register_forward_pre_hook(partial(_input, function)) for module, function in hooks):
+
+    def called(function: _Input, _module: nn.Module, args: tuple) -> tuple | None:
+        x = function(args[0])
+        return None if x is None else (x, *args[1:])
+
+    with attached(module.register_forward_pre_hook(partial(called, function)) for module, function in hooks):
         yield
 
 
 @contextmanager
 def outputs(hooks: Iterable[tuple[nn.Module, Output]]) -> Iterator[None]:
     """Call a function with the first input and the output, of a tuple the first item, of its module."""
-    with attached(m.register_forward_hook(partial(_output, change), with_kwargs=True) for m, change in hooks):
+
+    def called(function: Output, _module: nn.Module, args: tuple, options: dict, output: Any) -> Any:
+        y, *rest = output if isinstance(output, tuple) else (output,)
+        y = function(next(iter((*args, *options.values()))), y)
+        if y is None:
+            return None
+        return (y, *rest) if isinstance(output, tuple) else y
+
+    with attached(m.register_forward_hook(partial(called, change), with_kwargs=True) for m, change in hooks):
         yield
 
 
@@ -56,16 +69,3 @@ def attached(registered: Iterable[RemovableHandle]) -> Iterator[None]:
     with restoring(remove):
         handles.extend(registered)
         yield
-
-
-def _input(function: _Input, _module: nn.Module, args: tuple) -> tuple | None:
-    x = function(args[0])
-    return None if x is None else (x, *args[1:])
-
-
-def _output(function: Output, _module: nn.Module, args: tuple, options: dict, output: Any) -> Any:
-    y, *rest = output if isinstance(output, tuple) else (output,)
-    y = function(next(iter((*args, *options.values()))), y)
-    if y is None:
-        return None
-    return (y, *rest) if isinstance(output, tuple) else y

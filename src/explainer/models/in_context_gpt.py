@@ -18,18 +18,14 @@ from safetensors import torch as safetensors
 from torch import Generator, Tensor, nn
 from transformers import GPT2Config, GPT2Model
 
+from explainer.data.files import reading_weights
 from explainer.errors import CheckpointError
-from explainer.models import stored_weights as files
-from explainer.theory.linear_transformer import exponential_preconditioner, gamma
 from explainer.theory.regression import Prompts, draw_prompts, random_covariances, squared_errors
 from explainer.theory.statistics import Interval, ratio_interval
 from explainer.theory.task_diversity import draw_pool, pool_prompts
 
-LINE_NOISE = 0.3
-"""Standard deviation of the noise on the targets of lines."""
-
-TASK_NOISE = 0.5
-"""Standard deviation of the noise on the targets of "noisy" prompts, with a pool of tasks too, as in Raventós et al."""
+LINE_NOISE, TASK_NOISE = 0.3, 0.5
+"""Standard deviations of the noise on the targets of lines; on those of "noisy" prompts, as in Raventós et al."""
 
 POOL_SIZES = (4, 16, 64)
 """Numbers T of tasks in the finite pools that models are trained on."""
@@ -37,15 +33,8 @@ POOL_SIZES = (4, 16, 64)
 LOSS_WINDOW = 10
 """A stored loss is the mean over so many steps."""
 
-TESTED_LENGTHS = (1, 2, 3, 4, 6, 8, 10, 12)
-"""Numbers k of examples whose errors are kept for every test prompt of the table "prompts"."""
-
-N_TEST_PROMPTS = 1000
-
-TEST_SEED = 1_000_003
-"""Of the prompts that errors are measured on, far from the seeds of training."""
-
-_TRANSPOSED = ("read_in.weight", "read_out.weight")  # nn.Linear computes x W^T, GPT-2's layers x W
+TESTED_LENGTHS, N_TEST_PROMPTS, TEST_SEED = (1, 2, 3, 4, 6, 8, 10, 12), 1000, 1_000_003
+"""Errors are measured after so many examples, on so many prompts, of a seed far from those of training."""
 
 
 @dataclass(frozen=True)
@@ -95,21 +84,6 @@ class InContextGPTSetting:
                 inputs = torch.stack([z, torch.ones_like(z)], -1)
                 return Prompts(inputs, (inputs @ w[..., None]).squeeze(-1) + LINE_NOISE * e, w)
         raise ValueError(f"distribution = {self.distribution!r}; see InContextGPTSetting.prompts.")
-
-    def linear_preconditioner(self) -> Float[Tensor, "d d"]:
-        """The best A of one layer of linear attention, yhat = x_q^T A h: (E h h^T)^-1 for inputs with E x x^T = I.
-
-        Isotropic inputs: Gamma^-1. Random covariances: 1/(3 + (d + 5)/N) I. Lines: E h h^T = (1 - 1/N) I + (diag(4, 2)
-        + noise^2 I)/N.
-        Source: Zhang, Frei and Bartlett 2024, Theorems 4.1 and 4.5; for lines, the fourth moment of N(0, 1).
-        """
-        N, identity = self.n_examples, torch.eye(self.dimension)
-        if self.distribution == "line":
-            fourth_moment = torch.diag(torch.tensor([4.0, 2.0]))
-            return torch.linalg.inv((1 - 1 / N) * identity + (fourth_moment + LINE_NOISE**2 * identity) / N)
-        if self.distribution == "random covariance":
-            return exponential_preconditioner(self.dimension, N) * identity
-        return torch.linalg.inv(gamma(identity, N))
 
 
 class InContextGPT(nn.Module):
@@ -205,12 +179,9 @@ def stored(name: str, *, prepare: Callable[[GPT2Model], GPT2Model] | None = None
 
     Raises CheckpointError: a missing, damaged or edited file.
     """
-    path = files.directory() / name
-    description = files.describe(path)
-    with files.reading(path):
-        weights = path.with_suffix(".safetensors").read_bytes()
+    with reading_weights(name) as (weights, description):
         if hashlib.sha256(weights).hexdigest() != description["provenance"]["sha256"]:
-            raise CheckpointError(f"{path}.safetensors is not the file that {path}.json describes; fetch both again.")
+            raise CheckpointError(f"{name}.safetensors is not the file that {name}.json describes; fetch both again.")
         model = InContextGPT(InContextGPTSetting(**description["setting"]), prepare)
         model.load_state_dict(safetensors.load(weights))
         return TrainedGPT(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])

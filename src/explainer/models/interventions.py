@@ -7,18 +7,16 @@ An edit changes what a module returns. The queries are passed together, shorter 
 `last` says where that is.
 """
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache
 
-from explainer.errors import CheckpointError, TaskError
+from explainer.errors import TaskError
 from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE, MLP, Layer
 from explainer.models.loading import Checkpoint
@@ -30,18 +28,11 @@ _Change = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(last, what the module reads (n, T, d), what it returns) -> what it returns instead."""
 
 
-class _Edit(NamedTuple):
-    """A change of what a module returns."""
+_Edit = tuple[nn.Module, _Change]
+"""A module, and a change of what it returns."""
 
-    module: nn.Module
-    change: _Change
-
-
-class _Site(NamedTuple):
-    """What a module reads (side 0) or returns (side 1)."""
-
-    module: nn.Module
-    side: int
+_Site = tuple[nn.Module, int]
+"""A module, and 0 for what it reads, 1 for what it returns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +73,13 @@ class Pass:
     def run(self, edits: Sequence[_Edit] = ()) -> States:
         """Run the pass with the weights that the checkpoint has now."""
         layers = self.layers
-        sites = [_Site(layer.output, 1) for layer in layers] + [_Site(layer.block, 1) for layer in layers]
+        sites = [(layer.output, 1) for layer in layers] + [(layer.block, 1) for layer in layers]
         logits, *recorded = self.record(sites, edits)
         return States(torch.stack(recorded[: len(layers)], 1), torch.stack(recorded[len(layers) :], 1), logits)
 
     def heads(self) -> Float[Tensor, "n layers heads d_v"]:
         """What every head gives to the output projection of its block."""
-        _, *read = self.record([_Site(layer.output, 0) for layer in self.layers])
+        _, *read = self.record([(layer.output, 0) for layer in self.layers])
         return torch.stack(read, 1).unflatten(-1, (architectures.architecture(self.checkpoint.model).n_heads, -1))
 
     @torch.no_grad()
@@ -100,8 +91,8 @@ class Pass:
             kept[number] = _of(read_and_returned[side], last)
             return read_and_returned[1]
 
-        probes = [_Edit(site.module, partial(keep, i, site.side)) for i, site in enumerate(sites)]
-        with hooks.outputs((edit.module, partial(self._edited, edit.change)) for edit in (*edits, *probes)):
+        probes = [(module, partial(keep, i, side)) for i, (module, side) in enumerate(sites)]
+        with hooks.outputs((module, partial(self._edited, change)) for module, change in (*edits, *probes)):
             hidden = self._hidden(self._cache())
         logits = self.checkpoint.model.get_output_embeddings()(_of(hidden, self.last))
         return [logits, *(kept[i] for i in range(len(sites)))]
@@ -202,12 +193,7 @@ def _padded(
     lengths = torch.tensor([*map(len, ids)])
     T = int(lengths.max())
     checkpoint.require_room(len(prefix) + T)
-    windows = [layer.window for layer in architectures.architecture(checkpoint.model).layers if layer.window]
-    if len(prefix) + T > min(windows, default=math.inf):
-        raise CheckpointError(
-            f"{checkpoint.name}: attention with a window of {min(windows)} tokens does not see all {len(prefix) + T}; "
-            "use a shorter prompt or another model."
-        )
+    architectures.architecture(checkpoint.model).require_in_window(len(prefix) + T)
     padded = [[*one, *[checkpoint.first_token_id] * (T - len(one))] for one in ids]
     return torch.tensor(padded, device=checkpoint.device), lengths - 1
 
@@ -226,7 +212,7 @@ def _put(x: Float[Tensor, "n T d"], last: Int[Tensor, " n"], values: Float[Tenso
 
 def with_attention_outputs(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[_Edit]:
     """Attention at the last token returns these values in every layer, whatever it reads."""
-    return [_at_last(layer.output, lambda _, v=v: v) for layer, v in _by_layer(layers, values)]
+    return [_at_last(layer.output, lambda _, v=v: v) for layer, v in zip(layers, values.unbind(1), strict=True)]
 
 
 def without_component(
@@ -237,7 +223,8 @@ def without_component(
     def change(z: Tensor, u: Tensor, output: Tensor) -> Tensor:
         return output - projections.component(output - z, u)
 
-    return [_at_last(layer.output, partial(change, z, u)) for layer, z, u in _by_layer(layers, zsl, direction)]
+    parts = zip(layers, zsl.unbind(1), direction.unbind(1), strict=True)
+    return [_at_last(layer.output, partial(change, z, u)) for layer, z, u in parts]
 
 
 def with_added_to_stream(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[_Edit]:
@@ -258,15 +245,11 @@ def with_head_outputs(
         moved = layer.output.forward(heads.flatten(-2)) - layer.output.forward(before)
         return _put(output, last, _of(output, last) + moved)
 
-    return [_Edit(layer.output, change)]
-
-
-def _by_layer(layers: Sequence[Layer], *tensors: Tensor) -> Iterator[tuple]:
-    return zip(layers, *(tensor.unbind(1) for tensor in tensors), strict=True)
+    return [(layer.output, change)]
 
 
 def _at_last(module: nn.Module, change: Callable[[Tensor], Tensor]) -> _Edit:
-    return _Edit(module, lambda last, _, output: _put(output, last, change(_of(output, last))))
+    return (module, lambda last, _, output: _put(output, last, change(_of(output, last))))
 
 
 def context_weight_patches(after: Pass, without: Pass) -> list[Patch]:
@@ -280,8 +263,8 @@ def context_weight_patches(after: Pass, without: Pass) -> list[Patch]:
     mlps, sites = [layer.mlp for layer in without.layers], []
     for layer in without.layers:
         # In a parallel block the attention output differs as the stream does.
-        stream = _Site(layer.output, 1) if layer.mlp.stream is None else _Site(layer.mlp.stream, 0)
-        sites.append([stream, *(_Site(module, 1) for module in layer.mlp.inputs)])
+        stream = (layer.output, 1) if layer.mlp.stream is None else (layer.mlp.stream, 0)
+        sites.append([stream, *((module, 1) for module in layer.mlp.inputs)])
     _, *recorded = after.record([site for of_layer in sites for site in of_layer])
     context, made, edits = iter(recorded), {}, []
     for mlp, (stream, *inputs) in zip(mlps, sites, strict=True):
@@ -305,7 +288,7 @@ def with_weight_patches(
     edits = []
     for layer, patch in zip(layers, patches, strict=True):
         updates = zip((*layer.mlp.inputs, layer.mlp.output), (*patch.inputs, patch.output), strict=True)
-        edits += [_Edit(module, partial(change, update)) for module, update in updates]
+        edits += [(module, partial(change, update)) for module, update in updates]
     return edits
 
 
@@ -315,10 +298,10 @@ def _patching(mlp: MLP, stream: _Site, r: Tensor, z: Sequence[Tensor], made: dic
     Those of the input matrices bring about their outputs z with context, that of the output matrix adds what the
     residual stream r has of it.
     """
-    without = {}
+    (where, side), without = stream, {}
 
     def keep(last: Tensor, *read_and_returned: Tensor) -> Tensor:
-        without["r"] = _of(read_and_returned[stream.side], last)
+        without["r"] = _of(read_and_returned[side], last)
         return read_and_returned[1]
 
     def changed(module: nn.Module, last: Tensor, x: Tensor, output: Tensor, change: Tensor) -> Tensor:
@@ -332,5 +315,5 @@ def _patching(mlp: MLP, stream: _Site, r: Tensor, z: Sequence[Tensor], made: dic
     def add(last: Tensor, x: Tensor, output: Tensor) -> Tensor:
         return changed(mlp.output, last, x, output, r - without["r"])
 
-    changes = [_Edit(module, partial(bring_about, module, its)) for module, its in zip(mlp.inputs, z, strict=True)]
-    return [_Edit(stream.module, keep), *changes, _Edit(mlp.output, add)]
+    changes = [(module, partial(bring_about, module, its)) for module, its in zip(mlp.inputs, z, strict=True)]
+    return [(where, keep), *changes, (mlp.output, add)]

@@ -3,8 +3,6 @@
 import hashlib
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,6 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from transformers.utils import logging as transformers_logging
 
 from explainer.data import assets
+from explainer.data.files import fresh_folder
 from explainer.errors import CheckpointError
 from explainer.models import memory, scoring
 from explainer.models.checkpoint import Checkpoint
@@ -64,22 +63,27 @@ def load(
                 output_loading_info=True,
             )
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, local_files_only=True)
+        tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
         model = model.eval().requires_grad_(False).to(memory.device_of(device))
-    except Exception as error:  # transformers and what it calls raise whatever a file or a device makes them
-        raise CheckpointError(f"{name} cannot be loaded as a causal language model: {_in_one_line(error)}") from error
-    tokenizer.clean_up_tokenization_spaces = False  # a text keeps its spaces; some versions warn that it does
-    unplaced = (weight for weight in report["unexpected_keys"] if not _NO_WEIGHTS.search(weight))
-    for what, weights in (
-        ("holds weights for which the model that it describes has no place", sorted(unplaced)),
-        ("lacks weights that the model needs", sorted(report["missing_keys"])),
-    ):
-        if weights:
-            raise CheckpointError(
-                f"{name} {what} ({', '.join(weights[:3])}{', ...' * (len(weights) > 3)}); it would be another model. "
-                "Correct its config.json, or fetch it again."
-            )
-    checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision)
-    _require_packed_as_whole(checkpoint)
+        unplaced = (weight for weight in report["unexpected_keys"] if not _NO_WEIGHTS.search(weight))
+        for what, weights in (
+            ("holds weights for which the model that it describes has no place", sorted(unplaced)),
+            ("lacks weights that the model needs", sorted(report["missing_keys"])),
+        ):
+            if weights:
+                raise CheckpointError(
+                    f"{name} {what} ({', '.join(weights[:3])}{', ...' * (len(weights) > 3)}); it would be another "
+                    "model. Correct its config.json, or fetch it again."
+                )
+        checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision)
+        _require_packed_as_whole(checkpoint)
+    except CheckpointError:
+        raise
+    except Exception as error:  # transformers and what it calls raise whatever a file, a device or a family makes them
+        raise CheckpointError(
+            f"{name} cannot be used as a causal language model ({_in_one_line(error)}); `explainer models` lists "
+            "families that can."
+        ) from error
     return checkpoint
 
 
@@ -89,14 +93,9 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: 
     Raises CheckpointError where the disk refuses.
     """
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent, ignore_cleanup_errors=True) as work:
-            fresh = Path(work, "fresh")
-            with _without_progress_bars():
-                model.save_pretrained(fresh)
+        with fresh_folder(directory) as fresh, _without_progress_bars():
+            model.save_pretrained(fresh)
             tokenizer.save_pretrained(fresh)
-            shutil.rmtree(directory, ignore_errors=True)
-            os.replace(fresh, directory)
     except OSError as error:
         raise CheckpointError(f"the model cannot be kept in {directory} ({error}); free some space.") from error
 
@@ -177,26 +176,16 @@ def _require_packed_as_whole(checkpoint: Checkpoint) -> None:
     """
     tokens = torch.arange(3, 11) % checkpoint.model.config.vocab_size
     prefix, rows = [checkpoint.first_token_id, *tokens[:4].tolist()], (tokens[4:6].tolist(), tokens[6:].tolist())
-    try:
-        for i, logits in scoring.row_logits(
-            checkpoint, scoring.encode(checkpoint, prefix), [(row, []) for row in rows]
-        ):
-            ids = torch.tensor([[*prefix, *rows[i]]], device=checkpoint.device)
-            whole = checkpoint.model(input_ids=ids).logits[0, -1].float()
-            if checkpoint.dtype.itemsize > 2:
-                same = torch.allclose(logits[0], whole, atol=1e-3, rtol=1e-3)
-            else:
-                same = (logits[0] - whole).abs().mean() < _HALF_PRECISION * whole.std()
-            if not same:
-                raise CheckpointError(
-                    f"{checkpoint.name}: in {checkpoint.dtype}, a prompt behind a prefix is not scored as the whole "
-                    "prompt; use a model of a family that `explainer models` lists, or another number format."
-                )
-    except CheckpointError:
-        raise
-    except Exception as error:  # whatever a family that is not known here makes of our calls
-        family = checkpoint.model.config.model_type
-        raise CheckpointError(
-            f"{checkpoint.name}: models of the family {family!r} do not work here ({_in_one_line(error)}); use one of "
-            "those that `explainer models` lists."
-        ) from error
+    behind = scoring.row_logits(checkpoint, scoring.encode(checkpoint, prefix), [(row, []) for row in rows])
+    for i, logits in behind:
+        ids = torch.tensor([[*prefix, *rows[i]]], device=checkpoint.device)
+        whole = checkpoint.model(input_ids=ids).logits[0, -1].float()
+        if checkpoint.dtype.itemsize > 2:
+            same = torch.allclose(logits[0], whole, atol=1e-3, rtol=1e-3)
+        else:
+            same = (logits[0] - whole).abs().mean() < _HALF_PRECISION * whole.std()
+        if not same:
+            raise CheckpointError(
+                f"{checkpoint.name}: in {checkpoint.dtype}, a prompt behind a prefix is not scored as the whole "
+                "prompt; use a model of a family that `explainer models` lists, or another number format."
+            )

@@ -8,48 +8,38 @@ import torch
 from transformers import PreTrainedModel
 
 from explainer.errors import CheckpointError
-from explainer.models import architectures, scoring
+from explainer.models import scoring
 
-_PROCESS = 0.5e9
-"""Bytes of Python with its libraries: measured."""
-
-_TOKENS = 40
-"""Of a demonstration, more than those of most tasks."""
-
-_N_MAPS = 48
-"""Linear maps of one query that are held at once: 16 queries, in three states."""
+_PROCESS = 0.5e9  # bytes of Python with its libraries: measured
+_TOKENS = 40  # of a demonstration, more than those of most tasks
+_N_MAPS = 48  # linear maps of one query that are held at once: 16 queries, in three states
 
 BYTES_PER_WEIGHT = {torch.float32: 7.7, torch.bfloat16: 4.9, torch.float16: 4.9}
 """Bytes that a setting takes for each weight, as `required_bytes` counts them for 24 layers of width 2048."""
 
 
-def required_bytes(
-    model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: int, n_updates: int | None
-) -> int:
-    """Bytes at the peak: weights + updates + copies + passes + linear maps + the process itself.
+def required_bytes(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_models: int, n_updates: int) -> int:
+    """Bytes at the peak: weights + passes + updates + their copies + linear maps + the process itself.
 
-    The updates are of all keys and values, in float32, and the copies of these in the number format of the weights,
-    which also hold the gradient. The passes hold the keys and values of `n_shown` demonstrations twice, those of a pack
-    of queries, and attention weights where attention is computed in one piece. Of `model` only the shapes are read.
-    Where it is only asked, `n_updates` is None.
+    The passes hold the keys and values of `n_shown` demonstrations twice, those of a pack of queries, and attention
+    weights where attention is computed in one piece. The updates are of all keys and values, in float32, and the copies
+    of these in the number format of the weights; without an update nothing is trained, and no map is read off. Of
+    `model` only the shapes are read.
     """
-    weights = sum(p.numel() for p in model.parameters()) * dtype.itemsize
-    try:
-        layers = architectures.architecture(model).layers
-    except CheckpointError:  # a family that can be scored only
-        return int(n_models * weights + _PROCESS)
-    projections = [p for layer in layers for p in (layer.key, layer.value)]
-    trained = sum(p.weight().numel() for p in projections)
-    copies = sum(module.weight.numel() for module in {p.module for p in projections}) * dtype.itemsize
-    longest = getattr(model.config, "max_position_embeddings", None) or math.inf
-    tokens, pack = min(_TOKENS * n_shown, longest), scoring.PACK_TOKENS
-    passes = (2 * tokens + pack) * sum(p.heads * p.head_size for p in projections) * dtype.itemsize
-    if model.config._attn_implementation == "eager":
-        passes += 3 * model.config.num_attention_heads * tokens * (tokens + pack) * 4
-    if n_updates is None:
-        return int(n_models * weights + passes + _PROCESS)  # nothing is trained, and no map is read off
-    maps = _N_MAPS * sum(layer.key.heads * layer.key.head_size**2 for layer in layers) * 4
-    return int(n_models * weights + n_updates * trained * 4 + copies + passes + maps + _PROCESS)
+    config = model.config
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    per_token = 2 * config.num_hidden_layers * heads * size  # keys and values
+    weights = n_models * sum(p.numel() for p in model.parameters()) * dtype.itemsize
+    shown = _TOKENS * n_shown
+    passes = (2 * shown + scoring.PACK_TOKENS) * per_token * dtype.itemsize
+    if config._attn_implementation == "eager":
+        passes += 3 * config.num_attention_heads * shown * (shown + scoring.PACK_TOKENS) * 4
+    training = 0
+    if n_updates:
+        training = (4 * n_updates + dtype.itemsize) * per_token * config.hidden_size
+        training += 4 * _N_MAPS * (per_token // 2) * size
+    return int(weights + passes + training + _PROCESS)
 
 
 def device_of(name: str | torch.device | None) -> torch.device:
@@ -72,11 +62,11 @@ def free_bytes(device: torch.device) -> float:
 def dtype_of(name: str, device: str | torch.device | None, need: Callable[[torch.dtype], int]) -> torch.dtype:
     """The number format of this name. "auto" is float32 wherever what is needed in it fits: it rounds least.
 
-    Elsewhere it is bfloat16, or float16 on a GPU that does not compute in that. Raises what `need` raises.
+    Elsewhere it is bfloat16, or float16 on a GPU that does not compute in that.
     """
+    its = device_of(device)
     if name != "auto":
         return getattr(torch, name)
-    its = device_of(device)
     if need(torch.float32) <= free_bytes(its):
         return torch.float32
     computes = its.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
@@ -85,9 +75,8 @@ def dtype_of(name: str, device: str | torch.device | None, need: Callable[[torch
 
 def require_memory(name: str, device: str | torch.device | None, n_bytes: float) -> None:
     """Raise CheckpointError where so many bytes are not free: the system ends a process that takes them unasked."""
-    its = device_of(device)
-    if n_bytes > (free := free_bytes(its)):
+    if n_bytes > (free := free_bytes(device_of(device))):
         raise CheckpointError(
-            f"{name} does not fit: it needs about {n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free on {its}; "
+            f"{name} does not fit: it needs about {n_bytes / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free; "
             "give --dtype bfloat16, fewer --workers, --k or --epochs, or a smaller model."
         )

@@ -1,18 +1,17 @@
 """Momentum attention in models of `transformers`: switch it on, train with it, decode with it.
 
 The averages of `theory.momentum` and the recency bias are attention implementations beside `sdpa`: they call the same
-kernel and read `momentum_eta` and `momentum_average` from the model's configuration. A saved model can be read by
-`load` alone: its configuration asks for an attention implementation whose name says what to do.
+kernel and read `momentum_eta` and `momentum_average` from the model's configuration. A saved model is not loaded as one
+of plain attention: its configuration asks for an attention implementation whose name says what to do.
 """
 
 import math
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
-from transformers import AttentionInterface, AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, causal_mask_function, sdpa_mask
 
@@ -28,7 +27,7 @@ LEARNED_CONVOLUTION = "learned_convolution"
 _Model = TypeVar("_Model", bound=PreTrainedModel)
 
 _SUPPORTED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
-_REFUSAL = "momentum (load with explainer.models.momentum_attention.load)"
+_REFUSAL = "momentum (load with attn_implementation='sdpa', then switch it on: explainer.models.momentum_attention)"
 _MOMENTUM = "explainer_momentum"
 _RECENCY = "explainer_recency_bias"
 _CONVOLUTION = "explainer_learned_convolution"
@@ -80,16 +79,6 @@ def with_learned_convolution(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-def load(directory: str | os.PathLike, **options) -> PreTrainedModel:
-    """Load a model that was saved with momentum or a recency bias; `options` are those of `from_pretrained`."""
-    config = AutoConfig.from_pretrained(directory)
-    options = {"use_safetensors": True} | options | {"attn_implementation": "sdpa"}
-    model, eta = AutoModelForCausalLM.from_pretrained(directory, **options), config.momentum_eta
-    if config.momentum_average == RECENCY_BIAS:
-        return with_recency_bias(model, eta)
-    return with_momentum(model, eta, config.momentum_average)
-
-
 def _switched(model: PreTrainedModel, eta: float, average: str) -> PreTrainedModel:
     _check_supported(model)
     AttentionInterface.register(_MOMENTUM, _attend_with_momentum)
@@ -133,6 +122,8 @@ def _padding_mask(*, q_length: int, kv_length: int, q_offset: int, mask_function
 def _attend_with_momentum(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options
 ) -> tuple[Tensor, None]:
+    if options.get("cache") is not None:
+        raise ValueError("momentum needs the values of the whole row; do not use a paged cache (continuous batching).")
     attention, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     eta, T_q = module.config.momentum_eta, query.shape[2]
     if eta == 0:

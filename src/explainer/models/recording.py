@@ -29,7 +29,7 @@ from explainer.models.scoring import Prefix
 
 
 @dataclass(frozen=True, eq=False)
-class QueryRecord:
+class _QueryRecord:
     """What attention computes at the last token of one query of len tokens, after a prefix with P visible tokens.
 
     - `outputs`: the attention block's output after its output projection, before the residual is added;
@@ -100,7 +100,7 @@ class PromptHeads(NamedTuple):
 
 def iter_records(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
-) -> Iterator[QueryRecord]:
+) -> Iterator[_QueryRecord]:
     """Score the candidates and record attention at the last token of every prompt, with a suffix if one is given.
 
     Where the tokens of all candidates begin alike, attention is recorded at the last one that they have in common
@@ -122,7 +122,7 @@ def iter_records(
             own = own or passed.record(j)  # the first row of a prompt is where attention is recorded
             for c, ids in rows[keys[row]]:
                 log_probs[c] = logits.log_softmax(-1)[range(len(ids)), ids].sum().item()
-        yield QueryRecord(*own, log_probs if len(candidates) else None)
+        yield _QueryRecord(*own, log_probs if len(candidates) else None)
 
 
 def linear_maps(
@@ -247,7 +247,7 @@ class _Recorder:
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Let the hooks stand inside a `with` block; however it ends, they are gone."""
-        rotary = self._architecture.rotary
+        rotary = getattr(self._model, "rotary_emb", None)  # (cos, sin) of T positions, each (1, T, rotated size)
 
         def registered() -> Iterator[RemovableHandle]:
             yield self._model.register_forward_pre_hook(self._begin, with_kwargs=True)
@@ -263,12 +263,7 @@ class _Recorder:
     def _begin(self, _module: nn.Module, _args: tuple, inputs: dict[str, Any]) -> None:
         """Find the sequences of the pass: each starts where the prefix ends."""
         places = inputs["position_ids"][0]
-        longest, windows = int(places.max()) + 1, [layer.window for layer in self._layers if layer.window]
-        if longest > min(windows, default=longest):
-            raise CheckpointError(
-                f"{self._name}: heads with a local window of {min(windows)} tokens do not see all {longest}; use a "
-                "shorter prompt or another model."
-            )
+        self._architecture.require_in_window(int(places.max()) + 1)
         starts = (places == self._start).nonzero()[:, 0].tolist()
         self._spans = list(zip(starts, [*starts[1:], len(places)], strict=True))
         self._last = torch.tensor([end - 1 for _, end in self._spans], device=places.device)

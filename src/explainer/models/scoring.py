@@ -8,7 +8,7 @@ so that every number equals that of one forward pass over the whole prompt. No p
 
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, permutations, takewhile
 
@@ -87,15 +87,27 @@ class Record:
 
 
 @torch.inference_mode()
-def encode(checkpoint: Checkpoint, text_or_ids: str | Sequence[int]) -> Prefix:
-    """Keys and values of a context: of the first token followed by a text, or of exactly the given token ids."""
+def encode(
+    checkpoint: Checkpoint, text_or_ids: str | Sequence[int], cut: Iterable[tuple[int, int]] | None = None
+) -> Prefix:
+    """Keys and values of a context: of the first token followed by a text, or of exactly the given token ids.
+
+    For (t, s) in `cut`, token t attends to token s in no layer and no head.
+    """
     ids = text_or_ids
     if isinstance(ids, str):
         ids = [checkpoint.first_token_id, *checkpoint.tokenize(ids)]
     if len(ids) == 0:
         return Prefix((), (), ())
-    cache = DynamicCache()
-    checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=True, **{CACHE: cache})
+    options, cache = {}, DynamicCache()
+    if cut is not None:
+        forbidden = torch.finfo(checkpoint.dtype).min
+        mask = torch.full((len(ids), len(ids)), forbidden, dtype=checkpoint.dtype).triu(1)
+        for t, s in cut:
+            mask[t, s] = forbidden
+        positions = torch.arange(len(ids), device=checkpoint.device)  # OPT would count them from a mask of two axes
+        options = {"attention_mask": mask[None, None].to(checkpoint.device), "position_ids": positions[None]}
+    checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=True, **options, **{CACHE: cache})
     return Prefix.of(ids, cache)
 
 
@@ -147,23 +159,10 @@ def continuation_ids(checkpoint: Checkpoint, lefts: Sequence[str], rights: Seque
 
 
 def prompt_token_ids(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str]) -> list[list[int]]:
-    """Token ids of each prompt behind the prefix; TaskError if the prefix would end with other tokens then."""
-    before = _text_ids(checkpoint, prefix)
-    left = checkpoint.tokenizer.decode(before, clean_up_tokenization_spaces=False)[-_NEIGHBOURS:]
-    prompt_ids = []
-    for prompt in prompts:
-        left_ids, ids = _cut(checkpoint, [left, prompt])
-        n = max(min(1, len(before)), (1 + len(left_ids)) // 2)  # the first ones may be others, because it is cut there
-        if left_ids[max(0, len(left_ids) - n) :] != before[max(0, len(before) - n) :]:
-            raise TaskError(_refused(checkpoint, prompt))
-        prompt_ids.append(ids)
-    return prompt_ids
+    """Token ids of each prompt behind the prefix.
 
-
-def _text_ids(checkpoint: Checkpoint, prefix: Prefix) -> list[int]:
-    """The last tokens of a prefix, as far as they are text: those behind the last special one.
-
-    Raises TaskError where the last one stands for a text that the tokenizer does not know.
+    Raises TaskError if the text of the prefix, which is what stands behind its last special token, would end with other
+    tokens then, or ends with one that stands for a text that the tokenizer does not know.
     """
     tokenizer, separators = checkpoint.tokenizer, {checkpoint.first_token_id, checkpoint.document_separator_id}
     unknown, special = tokenizer.unk_token_id, {*tokenizer.all_special_ids, *separators}
@@ -173,7 +172,15 @@ def _text_ids(checkpoint: Checkpoint, prefix: Prefix) -> list[int]:
             "that it knows (a single newline, mostly)."
         )
     last = max((i for i, token in enumerate(prefix.ids) if token in special), default=-1)
-    return list(prefix.ids[last + 1 :])
+    before, prompt_ids = list(prefix.ids[last + 1 :]), []
+    left = tokenizer.decode(before, clean_up_tokenization_spaces=False)[-_NEIGHBOURS:]
+    for prompt in prompts:
+        left_ids, ids = _cut(checkpoint, [left, prompt])
+        n = max(min(1, len(before)), (1 + len(left_ids)) // 2)  # the first ones may be others, because it is cut there
+        if left_ids[max(0, len(left_ids) - n) :] != before[max(0, len(before) - n) :]:
+            raise TaskError(_refused(checkpoint, prompt))
+        prompt_ids.append(ids)
+    return prompt_ids
 
 
 def _refused(checkpoint: Checkpoint, text: str) -> str:
@@ -243,7 +250,9 @@ def candidate_rows(
     suffixes = continuation_ids(checkpoint, prompts, [suffix] * len(prompts))
     for i, (prompt, asked) in enumerate(zip(prompts, suffixes, strict=True)):
         answers = _candidate_ids(checkpoint, prompt, candidates)
-        first = asked or _shared(answers)
+        places = zip(*answers, strict=False) if len(answers) > 1 else ()  # fewer than two need not part
+        shared = takewhile(lambda tokens: len(set(tokens)) == 1, places)
+        first = asked or [tokens[0] for tokens in shared]
         rows[i, *first] = []
         for c, ids in enumerate(answers):
             stem = ids[:-1]
@@ -252,36 +261,30 @@ def candidate_rows(
     return rows
 
 
-def _shared(ids: Sequence[Sequence[int]]) -> list[int]:
-    """The longest beginning that all have in common; none where there are fewer than two to part."""
-    places = zip(*ids, strict=False) if len(ids) > 1 else ()
-    return [tokens[0] for tokens in takewhile(lambda tokens: len(set(tokens)) == 1, places)]
-
-
-def distinguishing_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[int]:
-    """The token of each right answer that is predicted where labels part; its first token, as a rule.
+def label_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[list[int]]:
+    """Of each query the token of every label that is predicted where labels part; its first token, as a rule.
 
     Where they part is the end of `answer_prefixes`. Raises TaskError where two labels have the same token there, so
     that one token does not tell them apart.
     """
-    prompts, labels = [task.prompt(query) for query in queries], task.labels or ()
-    answers = continuation_ids(checkpoint, prompts, [f" {query.answer}" for query in queries])
-    places = list(map(len, answer_prefixes(checkpoint, prompts, labels)))
-    for prompt, place in zip(prompts, places, strict=True):
-        if len({ids[place] for ids in _candidate_ids(checkpoint, prompt, labels)}) < len(labels):
+    prompts, tokens = [task.prompt(query) for query in queries], []
+    for prompt, shared in zip(prompts, answer_prefixes(checkpoint, prompts, task.labels), strict=True):
+        tokens.append([ids[len(shared)] for ids in _candidate_ids(checkpoint, prompt, task.labels)])
+        if len(set(tokens[-1])) < len(task.labels):
             raise TaskError(
-                f"task {task.name!r} with {checkpoint.name}: some of {labels} begin with the same tokens and others do "
-                "not, so that no one token tells all apart, by which this study judges; rename some."
+                f"task {task.name!r} with {checkpoint.name}: some of {task.labels} begin with the same tokens and "
+                "others do not, so that no one token tells all apart, by which this study judges; rename some."
             )
-    return [ids[place] for ids, place in zip(answers, places, strict=True)]
+    return tokens
 
 
-def label_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[list[int]]:
-    """Of each query the `distinguishing_tokens` of every label, were it the right one; raises as that does."""
-    each = [[replace(query, answer=label, label=i) for query in queries] for i, label in enumerate(task.labels)]
-    return [
-        list(of_query) for of_query in zip(*(distinguishing_tokens(checkpoint, task, its) for its in each), strict=True)
-    ]
+def distinguishing_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example]) -> list[int]:
+    """Of each query the one of its `label_tokens` that is right; of free answers the first token."""
+    if task.labels is None:
+        prompts, answers = ([task.prompt(query) for query in queries], [f" {query.answer}" for query in queries])
+        return [ids[0] for ids in continuation_ids(checkpoint, prompts, answers)]
+    right = [task.labels.index(query.answer) for query in queries]
+    return [tokens[i] for tokens, i in zip(label_tokens(checkpoint, task, queries), right, strict=True)]
 
 
 def exact_match(
@@ -302,23 +305,22 @@ def exact_match(
 def teacher_forced(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], answers: Sequence[str], end: str
 ) -> Iterator[tuple[int, Tensor, list[int]]]:
-    """For each prompt its number, the logits (m, vocab) that predict the m tokens of answer and end, and their ids."""
+    """For each prompt its number, the logits (m, vocab) that predict the m tokens of answer and end, and their ids.
+
+    They are those that an answer has with a space before it and its end behind it, behind a prompt and before one.
+    """
     prompt_ids = prompt_token_ids(checkpoint, prefix, prompts)
-    target_ids = _target_ids(checkpoint, prompts, answers, end)
+    if end == tasks.DOCUMENT_SEPARATOR:
+        ids = continuation_ids(checkpoint, prompts, [f" {answer}" for answer in answers])
+        target_ids = [[*each, checkpoint.document_separator_id] for each in ids]
+    else:
+        targets = [f" {answer}{end}" for answer in answers]
+        continuation_ids(checkpoint, prompts, targets)
+        asked = zip(prompts, targets, strict=True)
+        target_ids = [_cut(checkpoint, [prompt, target, prompt if end else ""])[1] for prompt, target in asked]
     rows = [(prompt, target[:-1]) for prompt, target in zip(prompt_ids, target_ids, strict=True)]
     for i, logits in row_logits(checkpoint, prefix, rows):
         yield i, logits, target_ids[i]
-
-
-def _target_ids(checkpoint: Checkpoint, prompts: Sequence[str], answers: Sequence[str], end: str) -> list[list[int]]:
-    """Token ids of each answer, a space before it and its end behind it, as they are behind a prompt and before one."""
-    if end == tasks.DOCUMENT_SEPARATOR:
-        ids = continuation_ids(checkpoint, prompts, [f" {answer}" for answer in answers])
-        return [[*each, checkpoint.document_separator_id] for each in ids]
-    targets = [f" {answer}{end}" for answer in answers]
-    continuation_ids(checkpoint, prompts, targets)
-    asked = zip(prompts, targets, strict=True)
-    return [_cut(checkpoint, [prompt, target, prompt if end else ""])[1] for prompt, target in asked]
 
 
 def next_token_log_probs(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> np.ndarray:
@@ -351,8 +353,7 @@ def answer(
 def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
     """TaskError if a label's tokens begin those of another label: it could never be the less probable of the two.
 
-    A UserWarning, which Python shows once for a model and a task, tells that labels have unequal numbers of tokens, or
-    begin with the same one.
+    A UserWarning, which Python shows once for a model and a task, tells that labels have unequal numbers of tokens.
     """
     if task.labels is None:
         return
@@ -365,15 +366,6 @@ def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
                 "which therefore can never be less probable; rename one."
             )
     warn_unequal_answer_lengths(checkpoint, f"task {task.name!r}", nothing, task.labels)
-    first = [each[0] for each in ids]
-    if alike := [label for label, token in zip(task.labels, first, strict=True) if first.count(token) > 1]:
-        shared = len(_shared(ids))
-        where = f"behind the {shared} tokens that all share" if shared else "at the last token of the prompt"
-        warnings.warn(
-            f"task {task.name!r} with {checkpoint.name}: the labels {', '.join(alike)} begin with the same token; "
-            f"attention is compared {where}.",
-            stacklevel=2,
-        )
 
 
 def warn_unequal_answer_lengths(checkpoint: Checkpoint, what: str, prompt: str, answers: Sequence[str]) -> None:
@@ -401,7 +393,10 @@ def row_logits(
         raise TaskError("a prompt is empty: there is no position to predict from; put at least one token there.")
     sequences = [[*prompt, *stem] for prompt, stem in rows]
     checkpoint.require_room(len(prefix) + max(map(len, sequences), default=0))
-    for pack in _packs([len(ids) for ids in sequences], 0 if _attends_by_index(checkpoint) else PACK_TOKENS):
+    # A window of attention is counted in places of the row, which packing would get wrong.
+    windows = ("sliding_window", "window_size", "attention_chunk_size")
+    packed = not any(getattr(checkpoint.model.config, name, None) for name in windows)
+    for pack in _packs([len(ids) for ids in sequences], PACK_TOKENS if packed else 0):
         hidden = _hidden(checkpoint, prefix, [sequences[i] for i in pack])
         needed = [h[len(rows[i][0]) - 1 :] for i, h in zip(pack, hidden, strict=True)]
         logits = checkpoint.logits(torch.cat(needed))
@@ -421,18 +416,20 @@ def _packs(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
         yield pack
 
 
-def _attends_by_index(checkpoint: Checkpoint) -> bool:
-    """Whether attention has a window, counted in places of the row, which packing would get wrong."""
-    windows = ("sliding_window", "window_size", "attention_chunk_size")
-    return any(getattr(checkpoint.model.config, name, None) for name in windows)
-
-
 def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tuple[Tensor, ...]:
-    """Last hidden states, shape (length, d), of sequences that each follow the prefix."""
+    """Last hidden states, shape (length, d), of sequences that each follow the prefix.
+
+    A token sees the prefix and what precedes it in its own sequence: an additive mask, (1, 1, T, visible prefix + T).
+    """
     lengths = [len(ids) for ids in pack]
     place = torch.cat([torch.arange(n) for n in lengths])
     cache = DynamicCache(list(zip(prefix.keys, prefix.values, strict=True)))
-    mask = _mask(checkpoint, cache.get_seq_length(), lengths) if len(pack) > 1 else None
+    mask = None
+    if len(pack) > 1:
+        own = torch.block_diag(*(torch.ones(n, n).tril() for n in lengths))
+        seen = torch.cat([torch.ones(len(own), cache.get_seq_length()), own], dim=1).to(checkpoint.device)
+        forbidden = torch.finfo(checkpoint.dtype).min
+        mask = torch.zeros_like(seen, dtype=checkpoint.dtype).masked_fill(seen == 0, forbidden)[None, None]
     hidden = checkpoint.hidden(
         input_ids=torch.tensor([list(chain.from_iterable(pack))], device=checkpoint.device),
         position_ids=(len(prefix) + place)[None].to(checkpoint.device),
@@ -441,11 +438,3 @@ def _hidden(checkpoint: Checkpoint, prefix: Prefix, pack: list[list[int]]) -> tu
         **{CACHE: cache},
     )
     return hidden[0].split(lengths)
-
-
-def _mask(checkpoint: Checkpoint, n_prefix: int, lengths: list[int]) -> Tensor:
-    """Additive mask, shape (1, 1, T, n_prefix + T): a token sees the prefix and what precedes it in its sequence."""
-    own = torch.block_diag(*(torch.ones(n, n).tril() for n in lengths))
-    seen = torch.cat([torch.ones(len(own), n_prefix), own], dim=1).to(checkpoint.device)
-    hidden = torch.finfo(checkpoint.dtype).min
-    return torch.zeros_like(seen, dtype=checkpoint.dtype).masked_fill(seen == 0, hidden)[None, None]
