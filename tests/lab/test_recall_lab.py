@@ -99,6 +99,6 @@ def test_training_is_looked_at_ten_times_and_repeats_to_the_bit(few):
 
 def test_what_a_rule_does_not_use_stays_as_it_was_drawn(few):
     first, last = FastWeightModel(TINY).state_dict(), trained("delta")[-1].model.state_dict()
-    for name in ("memory.log_sharpness", "memory.log_slope"):
+    for name in ("logs.sharpness", "logs.slope"):
         assert torch.equal(first[name], last[name])
     assert not torch.equal(first["memory.keys.weight"], last["memory.keys.weight"])
