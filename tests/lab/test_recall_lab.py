@@ -101,4 +101,4 @@ def test_what_a_rule_does_not_use_stays_as_it_was_drawn(few):
     first, last = FastWeightModel(TINY).state_dict(), trained("delta")[-1].model.state_dict()
     for name in ("logs.sharpness", "logs.slope"):
         assert torch.equal(first[name], last[name])
-    assert not torch.equal(first["memory.keys.weight"], last["memory.keys.weight"])
+    assert not torch.equal(first["keys.weight"], last["keys.weight"])
