@@ -439,25 +439,6 @@ def test_split_halves_are_disjoint_for_all_seeds_and_selection_reports_nothing(d
     assert result["settings"]["ft_accuracy"] is not None
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"k": 0}, "at least 1"),
-        ({"n_queries": 1}, "at least 2"),
-        ({"lr": 0.0}, "positive"),
-        ({"lr": -1e-3}, "positive"),
-        ({"lr": float("nan")}, "positive"),
-        ({"control": "magic"}, "no control 'magic'; known: none"),
-        ({"position": "middle"}, "no position"),
-        ({"split": "test"}, "no split"),
-    ],
-)
-def test_impossible_cells_are_refused_at_once(changes, message):
-    with pytest.raises(ExperimentError, match=message):
-        setting("model", **changes)
-    assert setting("model", k=1, n_queries=2).n_queries == 2  # the least
-
-
 def test_a_baseline_serves_its_own_cells_only(directory, checkpoint):
     baseline = prepare(checkpoint, DATA, setting(directory))
     for changes in ({"lr": 0.5}, {"control": "ascent"}, {"control": "random-direction"}, {"control": "layer-causal"}):

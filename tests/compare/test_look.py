@@ -10,7 +10,6 @@ from toy_study import DATA
 from explainer.compare import comparison
 from explainer.compare.few_shots import Look
 from explainer.data import tasks
-from explainer.errors import TaskError
 from explainer.models import scoring
 from explainer.theory.statistics import Interval
 
@@ -33,18 +32,6 @@ def test_the_shares_are_those_of_the_answers_on_the_selection():
 def test_naming_one_label_in_context_is_no_learning():
     without, after, gained = Interval(0.18, 0.07, 0.32), Interval(0.37, 0.21, 0.52), Interval(0.18, 0.03, 0.34)
     assert [Look(without, after, gained, constant).learns for constant in (None, 0.2, 0.37)] == [True, True, False]
-
-
-def test_what_is_right_after_demonstrations_only_is_gained_in_context(monkeypatch):
-    monkeypatch.setattr(scoring, "answer", lambda *of: SimpleNamespace(correct=np.full(4, len(of[2]) > 1)))
-    found = Look.of(tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"]), DATA, 2, (3, 5), 4)
-    assert (found.zero_shot.estimate, found.in_context.estimate, found.difference.estimate) == (0, 1, 1)
-
-
-def test_too_few_queries_are_refused():
-    checkpoint = tiny_models.random_checkpoint(tiny_models.CONFIGS["llama"])
-    with pytest.raises(TaskError, match="queries asked for"):
-        Look.of(checkpoint, DATA, 2, (0,), 1000)
 
 
 @pytest.mark.parametrize(("before", "after", "settled"), [(False, True, True), (False, False, False)])

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explainer.compare.controls import CONTROLS
 from explainer.errors import ExperimentError
-from explainer.figures import beside_controls
 from explainer.results import comparison, intervals, published, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
@@ -118,11 +116,6 @@ def test_every_control_is_compared_with_the_real_one():
     assert turned.estimate == pytest.approx(0.3)
 
 
-def test_every_control_has_a_name_of_its_own():
-    assert list(beside_controls.CONTROL_NAMES) == list(CONTROLS)
-    assert len(set(beside_controls.CONTROL_NAMES.values())) == len(CONTROLS)
-
-
 def test_means_over_tasks_are_of_these_tasks():
     frame = frames(
         *(
@@ -219,11 +212,6 @@ def test_repairs_weigh_seeds_by_what_ft_repairs():
 def test_no_repairs_have_no_share():
     nothing = comparison.repairs(queries_of(zsl=[0] * 40, ft=[0] * 40, icl=[1] * 40, label=np.nan))
     assert nothing.n_repaired == 0 and nothing.recall.undefined == 1
-
-
-def test_repairs_refuse_ft_that_diverged():
-    with pytest.raises(ExperimentError, match="no 'ft_correct'"):
-        comparison.repairs(queries_of().assign(ft_correct=None))
 
 
 def test_ten_tasks_are_published_for_both_models():

@@ -54,13 +54,6 @@ def test_differences_are_paired_and_means_over_tasks():
         assert (*found, found.p_value) == pytest.approx((*expected, expected.p_value))
 
 
-def test_the_mean_over_tasks_counts_tasks_alike():
-    both = pd.concat([table(), table("past", right=RIGHT | {"icl": [0, 1, 0, 1]})])
-    of_task = [intervention_effects.accuracy(its, "icl").estimate for _, its in both.groupby("task")]
-    mean = intervention_effects.accuracy(both, "icl")
-    assert mean.estimate == pytest.approx(np.mean(of_task))
-
-
 def test_a_seed_without_one_of_two_interventions_is_left_out():
     frame = table()
     known = frame[~((frame["intervention"] == "patch_mean") & (frame["seed"] == 3))]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from explainer.errors import ExperimentError
-from explainer.results import language_models, published, reporting
+from explainer.results import language_models
 from explainer.results.language_models import Matched
 from explainer.theory import statistics
 
@@ -81,12 +81,6 @@ def test_changes_are_paired():
     assert (*none, none.p_value) == (0, 0, 0, 1)
 
 
-def test_an_arm_is_read_with_its_longer_runs():
-    budgets = language_models.table_of_arm("previous", "budgets")
-    assert sorted(budgets["tokens"].unique()) == [327_680, 1_310_720, 5_242_880]
-    assert set(language_models.table_of_arm("learned", "budgets")["tokens"]) == {327_680}
-
-
 REGRESSION = runs({"squared_error_2": lambda seed: [1.0 + seed, 2.0], "squared_target": [2.0, 4.0]})
 
 
@@ -102,10 +96,3 @@ def test_errors_are_compared_in_pairs():
     assert change.estimate == pytest.approx(-2 / 6) and change.low < -2 / 6 < change.high
     with pytest.raises(ExperimentError, match="has no plain run"):
         Matched.runs(halved, REGRESSION[REGRESSION["seed"] > 0])
-
-
-def test_made_names_seeds_and_time_and_counts_a_run_once():
-    two = published.results("plain", "runs").iloc[[3, 1]]
-    seconds = f"{two['cpu_seconds'].sum():.0f} CPU seconds; computed by explainer-lab language-models, grid plain"
-    expected = f"Stored: 2 runs, seeds 1, 3; x86_64, 1 thread, torch 2.13.0+cpu; {seconds} (see Reproduce)."
-    assert str(reporting.provenance(two, two[:1])) == expected

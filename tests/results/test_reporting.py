@@ -64,13 +64,6 @@ def test_settings_that_differ_in_more_than_the_seed_are_refused(other, message):
     assert reporting.similarity_interval(two_tasks, "x").estimate == 1, "tasks may have their own setting"
 
 
-@pytest.mark.parametrize(
-    ("numbers", "said"), [([4, 4], "4"), ([1, 0], "0, 1"), ([2, 0, 1], "0 to 2"), ([0, 2, 3], "0, 2, 3")]
-)
-def test_three_or_more_without_a_gap_are_a_range(numbers, said):
-    assert reporting._range(numbers, ", ") == said
-
-
 def test_intervals_over_seeds_and_queries():
     right = [[1] * 9 + [0], [1] * 5 + [0] * 5]
     two = pd.concat([queries_of(s, zsl=[0] * 10, icl=[0] * 10, ft=right[s], sim_aou=0.2) for s in (0, 1)])
@@ -117,11 +110,6 @@ def test_shares_of_all_or_none_have_a_width_by_their_words():
 
 
 # --- words and selection ----------------------------------------------------------------------------------------
-
-
-def test_sizes_in_words():
-    both = pd.concat([queries_of(0), queries_of(1), queries_of(0).assign(setting="y", task="other")])
-    assert reporting.sizes(both) == "2 × 2 (toy), 1 × 2 (other)"
 
 
 def test_selection_on_other_queries_and_on_the_same():

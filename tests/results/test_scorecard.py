@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.results import papers, scorecard
+from explainer.results import scorecard
 from explainer.results.intervals import Signs
 from explainer.results.published import GRIDS, results
 from explainer.results.scorecard import _CANNOT_BE_ASKED, _NOT_REPRODUCED, REPRODUCED
@@ -150,15 +150,6 @@ def test_the_gap_of_momentum_is_that_of_the_stored_blocks():
     budgets = (results(f"{name}-longer", "budgets") for name in ("plain", "momentum"))
     plain, momentum = (of[of["tokens"] == of["tokens"].max()].set_index("seed")["other_genre"] for of in budgets)
     assert said[4] == pytest.approx((plain - momentum).mean(), abs=6e-4)
-
-
-def test_quoted_numbers_are_those_of_the_papers():
-    assert "12 of 12" in card()["FT answers more than ZSL"].paper
-    assert "11 of 12" in card()["ICL answers more than FT"].paper
-    assert (
-        f"{papers.quoted('sim_aou_average')['1.3B']['ft']:.3f}"
-        in card()["SimAOU is above that of a random update"].paper
-    )
 
 
 @pytest.mark.parametrize(("low", "settled"), [(-0.01, False), (0.0, False), (0.01, True)])

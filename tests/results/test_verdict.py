@@ -1,6 +1,5 @@
 """The verdict's rows: of tables made by hand, of the book's, and of those of another directory."""
 
-import html
 import json
 import math
 import re
@@ -14,10 +13,9 @@ from toy_tables import assert_student, crossed
 
 from explainer import answers, commands
 from explainer.data.files import PUBLISHED
-from explainer.data.tasks import TASKS
 from explainer.errors import ExperimentError, ExplainerError
 from explainer.figures import verdict as figures
-from explainer.results import agreement, papers, published, reporting, scorecard, verdict
+from explainer.results import agreement, published, reporting, scorecard, verdict
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -275,20 +273,6 @@ def test_seeds_that_gain_alike_settle_no_more_than_their_queries_do():
     assert verdict.gain_in_context(rows.assign(icl_accuracy=9 / 24, n_queries=240)).low > 0
 
 
-def test_one_draw_is_told_that_it_has_no_interval():
-    ends = {math.nan: True, -0.1: False}
-    for low, told in ends.items():
-        assert ("One draw" in verdict._not_learned(OWN, statistics.Interval(0.1, low, 0.3))) == told
-
-
-def test_who_published_the_agreement_alone_is_told_that_nothing_is_learned(tmp_path):
-    publish(tmp_path, "agreement", without_gain)
-    told = f"{OWN}: demonstrations add 0.00"
-    lines = list(answers.verdict(tmp_path, tmp_path / "verdict.html"))
-    assert len([line for line in lines if isinstance(line, str) and line.startswith(told)]) == 1
-    assert html.escape(told) in (tmp_path / "verdict.html").read_text("utf-8")
-
-
 def test_a_model_that_names_one_label_in_a_comparison_learns_nothing(tmp_path):
     publish(tmp_path, "comparison")
 
@@ -311,40 +295,6 @@ def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
     assert "That it learns a new rule is not settled" in found["new rule: learned"].sentence
     assert "nothing is said of how" in found["new rule: like training"].sentence
     assert math.isnan(found["new rule: like training"].share.estimate)
-
-
-def test_models_stand_side_by_side_and_each_is_told_what_it_lacks(tmp_path):
-    publish(tmp_path, "shared_part")
-    publish(tmp_path, "rival", checkpoint="other")
-    lines = list(answers.verdict(tmp_path, tmp_path / "verdict.html"))
-    tables = [line for line in lines if not isinstance(line, str)]
-    assert [[row[0] for row in table[1:]] for table in tables[:3]] == [
-        [OWN, BOOK], [OWN, BOOK], ["other", BOOK]
-    ]  # fmt: skip
-    told = [line for line in lines if isinstance(line, str) and "run `" in line]
-    vector, of_training = (next(x for x in told if f"{name}: For {what}" in x) for name, what in (
-        (OWN, "carried by one vector"), ("other", "like training, on these examples")))  # fmt: skip
-    assert "--tasks antonyms capitals past plurals --k 16 --queries 24 --seeds 0 1 2" in vector
-    assert "explainer-lab shared-part --model other --tasks antonyms capitals past plurals --k 16" in of_training
-    assert f"--seeds 0 1 2 3 4 --publish {tmp_path}`" in of_training
-    assert "a time that is unknown, because the model is not here" in of_training
-    page = (tmp_path / "verdict.html").read_text("utf-8")
-    assert all(html.escape(line) in page for line in told)
-    assert page.count('class="plotly-graph-div"') == 2, "the answers and the ten rows"
-    claims = scorecard.cards()[BOOK].claims
-    assert all(f"<tr><td>{html.escape(claim)}</td>" in page for claim in claims)
-
-
-def test_all_tasks_of_the_package_need_no_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(answers, "_published_of", lambda *_: {"tasks": list(TASKS)})
-    assert "--task-file" not in answers._command_for(tmp_path, "agreement", checkpoint=OWN)
-    assert f"--tasks {' '.join(papers.TASKS)} --" in answers._command_for(tmp_path, "comparison", checkpoint=OWN)
-
-
-def test_sizes_of_a_new_rule_are_not_advised_for_tasks(tmp_path):
-    publish(tmp_path, "new_rule")
-    command = answers._command_for(tmp_path, "shared_part", checkpoint=OWN)
-    assert "--tasks capitals plurals past antonyms --seeds 0 1 2 3 4 --publish" in command
 
 
 @pytest.mark.parametrize("folder", [*answers._OPTIONS, "new_rule"])
@@ -488,16 +438,6 @@ def test_a_row_rests_on_the_seeds_that_have_it_and_is_left_out_if_none_has(of_bo
         assert numbers({name: rows[name]})[name][1] == [
             round(each, 9) for each in statistics.student(settings.groupby("seed")["r2_icl_own"].mean())
         ]
-
-
-def test_a_patch_that_answers_less_than_none_does_carries_nothing(tmp_path):
-    publish(tmp_path, "agreement")
-    publish(tmp_path, "causal_tests")
-    half = lambda rows: rows.assign(correct=rows["correct"].where(rows["intervention"] != "zsl", 0.5))  # noqa: E731
-    rewrite(tmp_path / "causal_tests" / "queries.parquet", half)
-    (rows,) = verdict.ten_rows(tmp_path).values()
-    of = rows["the mean patch answers"]
-    assert of.floor.estimate == 0.5 and of.share.high < 0
 
 
 def test_the_command_prints_and_draws_own_points_beside_those_of_the_book(tmp_path, capsys, monkeypatch):
