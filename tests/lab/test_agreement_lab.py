@@ -15,7 +15,6 @@ from explainer.data.files import published_directory, rounded
 from explainer.models import finetuning, loading, scoring
 from explainer.results import published
 from explainer.theory import metrics
-from explainer_lab import agreement
 from explainer_lab.agreement import Agreement, _AgreementSetting
 from explainer_lab.on_checkpoint import one_label_accuracy
 from explainer_lab.store import Store
@@ -79,17 +78,6 @@ def test_a_measure_can_be_computed_again_from_what_is_kept(bench, tmp_path):
         assert again == pytest.approx(pair["sim_aou"], abs=0.02)
 
 
-def test_every_lesson_is_there_as_context_and_as_training(bench, tables):
-    contexts = set(column(tables["changes"], "lesson", kind="ICL"))
-    trainings = set(column(tables["changes"], "lesson", kind="FT"))
-    assert trainings == {*agreement.OF_A_TASK, *bench.foreign} and len(bench.foreign) >= 8
-    assert contexts == {*agreement.OF_A_TASK, *bench.foreign[:3]}
-    assert column(tables["changes"], "epochs", kind="FT", lesson="own", rate=LR) == [1, 2, 3]
-    assert column(tables["changes"], "epochs", kind="FT", lesson="own", rate=LR / 10) == [1, 2, 3]
-    assert column(tables["changes"], "epochs", kind="FT", lesson="other") == [3]
-    assert len(set(tables["changes"]["change"])) == len(tables["changes"]["change"])
-
-
 def test_of_a_task_with_labels_it_stores_the_columns_that_are_published(directory, bench):
     its = replace(bench, task="toy", lessons="own", n_directions=0)
     toy = toy_study.with_labels("no", "up")
@@ -113,38 +101,11 @@ def test_one_label_is_the_most_frequent_one_of_the_split():
     assert one_label_accuracy(tasks.load("capitals"), asked, 0.2) == 0.2
 
 
-def test_halves_are_parts_of_the_own_demonstrations():
-    data = tasks.load("capitals")
-    one, two = (agreement.OF_A_TASK[name](data, 5, 0) for name in ("first half", "second half"))
-    assert (one[0], [*one[1], *two[1]]) == controls.own(data, 5, 0) and len(one[1]) == 2
-
-
 def test_descent_at_another_order_is_nearer_than_on_another_task(tables):
     def similarity(lesson):
         return column(tables["pairs"], "sim_aou", a=f"FT own 3 {LR:g}", b=f"FT {lesson} 3 {LR:g}")[0]
 
     assert similarity("reordered") > max(similarity("past"), similarity("nonsense"))
-
-
-def test_pairs_without_the_own_lesson_are_the_halves_only(tables):
-    pairs = zip(tables["pairs"]["a"], tables["pairs"]["b"], strict=True)
-    without = {pair for pair in pairs if not any(" own" in name for name in pair)}
-    last = f"{EPOCHS} {LR:g}"
-    halves = ("first half", "second half")
-    assert without == {tuple(f"ICL {h}" for h in halves), tuple(f"FT {h} {last}" for h in halves)}
-
-
-def test_layers_are_kept_of_contexts_and_whole_trainings_on_three_lessons(bench, tables):
-    lessons = ("own", "other", bench.foreign[0])
-    whole = {f"FT {lesson} {EPOCHS} {LR:g}" for lesson in lessons} | {f"FT own {EPOCHS} {LR / 10:g}"}
-    assert {*tables["layers"]["a"], *tables["layers"]["b"]} == whole | {f"ICL {lesson}" for lesson in lessons}
-
-
-def test_a_direction_and_its_opposite_are_both_there(tables):
-    table = tables["directions"]
-    assert sorted(zip(table["direction"], table["sign"], table["a"], strict=True)) == sorted(
-        (i, sign, name) for i in (0, 1) for sign in (1, -1) for name in ("ICL own", f"FT own 3 {LR:g}")
-    )
 
 
 def test_a_direction_is_a_random_update_as_long_as_that_of_training(below, tables):
@@ -154,32 +115,6 @@ def test_a_direction_is_a_random_update_as_long_as_that_of_training(below, table
     expected = metrics.sim_aou(outputs(), outputs(context), moved).mean().item()
     stored = column(tables["directions"], "sim_aou", direction=1, sign=-1, a="ICL own")
     assert stored == [pytest.approx(expected, abs=2e-3)]
-
-
-def test_a_bench_after_another_gives_the_same_bytes_as_alone(bench):
-    experiment, few = Agreement(), replace(bench, lessons="few", n_directions=1)
-    alone = experiment.compute(few, progress=False).tables
-    experiment.compute(replace(few, task="plurals"), progress=False)
-    assert rounded(experiment.compute(few, progress=False).tables) == rounded(alone)
-
-
-@pytest.mark.parametrize(
-    ("lessons", "those"),
-    [
-        ("own", {"own"}),
-        ("few", {"own", "other", "shuffled", "plurals"}),
-        ("bounds", {"own", "other", "nonsense", "plurals"}),
-    ],
-)
-def test_fewer_lessons_are_bounds_and_the_first_foreign_task(bench, lessons, those):
-    fewer = replace(bench, lessons=lessons, n_directions=0)
-    changes = rounded(Agreement().compute(fewer, progress=False).tables)["changes"]
-    for kind in ("ICL", "FT"):
-        assert set(column(changes, "lesson", kind=kind)) == those
-    assert column(changes, "epochs", kind="FT", lesson="own") == [1, 2, 3]
-    assert set(column(changes, "rate", kind="FT")) == {LR}
-    assert tasks.unrelated_task(tasks.find("capitals")) == "plurals"
-    assert Agreement().holds(fewer) == (1, len(those) * len(fewer.stages))
 
 
 def test_a_loss_of_answers_learns_the_answers(bench, tables):
@@ -196,12 +131,3 @@ def test_a_loss_of_answers_learns_the_answers(bench, tables):
         tables["changes"], "loss_after", kind="FT", lesson="own", rate=LR
     )
     assert answers.slug != replace(answers, loss="text").slug
-
-
-def test_training_that_diverges_is_told(bench):
-    lost = replace(bench, lr=1e4, lessons="own")
-    tables = Agreement().compute(lost, progress=False).tables
-    assert "directions" not in tables
-    assert set(tables["changes"]["kind"]) == {"ICL"}
-    assert tables["settings"]["ft_accuracy"] is None and tables["settings"]["sim_aou"] is None
-    assert "fine-tuning diverged: own at 10000: step" in tables["settings"]["note"]

@@ -105,9 +105,3 @@ def test_the_first_part_is_trained_on_before_the_second(directory, checkpoint, m
     assert list(blocking._trained(checkpoint, its, (one, two), False)) == []
     of_one = {tuple(ids) for ids in its.sequences(checkpoint, TASK, one)}
     assert [tuple(ids) in of_one for ids in seen[0].sequences] == 8 * [True] + 8 * [False]
-
-
-def test_divergence_is_noted(directory, checkpoint):
-    tables = _run_blocking(checkpoint, setting(directory, lr=1e30))
-    assert tables["settings"]["note"].startswith("blocked: ")
-    assert not rows(tables["answers"], kind="FT")

@@ -1,14 +1,11 @@
 """Corpora: where documents come from, their split, the tokenizer, the cache."""
 
-from unittest.mock import Mock, call
-
 import datasets
 import pytest
 import torch
 
 from explainer.data import assets
 from explainer.data.assets import Document
-from explainer.errors import ExperimentError
 from explainer_lab import corpora
 
 WORDS = ("the", "model", "reads", "a", "field", "and", "café", "writes", "→", "query")
@@ -31,24 +28,6 @@ def file(tmp_path):
 
 
 # --- documents and their split ---------------------------------------------------------------------------------
-
-
-def test_the_default_is_the_documentation_with_every_tenth_document_held_out(monkeypatch):
-    documents = [Document(f"{i}.txt", f"text {i}") for i in range(25)]
-    monkeypatch.setattr(assets, "documentation", lambda asset=None: documents)
-    corpus = corpora._load()
-    assert corpus.held_out == (documents[9], documents[19])
-    assert corpus.train == tuple(d for d in documents if d.name not in ("9.txt", "19.txt"))
-    assert (corpus.name, corpus.licence) == ("documentation", "BSD-3-Clause")
-
-
-def test_manuals_are_the_documentation_of_all_packages(monkeypatch):
-    monkeypatch.setattr(assets, "documentation", lambda asset: [Document(f"{i}.txt", asset.name) for i in range(10)])
-    corpus = corpora._load("manuals")
-    assert [one.name for one in corpus.held_out] == [f"{asset.project}/9.txt" for asset in assets.MANUALS]
-    assert len(corpus.train) == 9 * len(assets.MANUALS)
-    assert corpus.licence == "BSD-3-Clause, MIT"
-    assert all(asset.source in corpus.source for asset in assets.MANUALS)
 
 
 def test_the_other_genre_is_every_tenth_article_in_the_tokens_of_the_corpus(monkeypatch, file):
@@ -80,27 +59,10 @@ def test_a_data_set_with_splits_is_held_out_as_it_says_and_loses_what_is_in_both
     assert [d.text for d in corpus.held_out] == parts[split]
 
 
-def test_a_data_set_of_the_hub_is_asked_for_with_its_configuration(monkeypatch):
-    hub = Mock(return_value=datasets.DatasetDict({"train": datasets.Dataset.from_dict({"text": texts(10)})}))
-    monkeypatch.setattr(datasets, "load_dataset", hub)
-    assert corpora._load("some/set:raw").source == "huggingface.co/datasets/some/set"
-    assert corpora._load("some/set").name == "some/set"
-    assert hub.call_args_list == [call("some/set", "raw"), call("some/set", None)]
-
-
 def test_the_lines_of_wikitext_become_articles():
     rows = ["", " = One = \n", "", " text of one \n", " = = Part = = \n", " more \n", " = Two = \n", " text of two \n"]
     one, two = corpora._documents(datasets.Dataset.from_dict({"text": rows}))
     assert (one.text, two.text) == ("".join(rows[1:6]), "".join(rows[6:]))
-
-
-def test_what_is_nowhere_or_too_short(tmp_path, monkeypatch):
-    datasets.Dataset.from_dict({"text": ["a", "b"]}).save_to_disk(tmp_path / "saved")
-    with pytest.raises(ExperimentError, match="has 2 documents and at least 10 are needed"):
-        corpora._load(str(tmp_path / "saved"))
-    monkeypatch.setattr(datasets, "load_dataset", Mock(side_effect=ConnectionError("no network")))
-    with pytest.raises(ExperimentError, match=r"'documentaton' is no .*no network"):
-        corpora._load("documentaton")
 
 
 # --- tokens ----------------------------------------------------------------------------------------------------

@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from toy_study import write_corpus
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from explainer.errors import CheckpointError, DivergenceError, ExperimentError
 from explainer.models import momentum_attention
 from explainer.theory import momentum
 from explainer_lab import corpora, language_models, lm_probes
@@ -106,15 +104,6 @@ def test_a_branch_leaves_the_trunk_as_it_was(tokens):
     assert both["curve"] == large["curve"]
 
 
-@pytest.mark.parametrize("branches", [1, 3])
-def test_a_setting_has_the_numbers_of_its_largest_budget(tokens, branches):
-    tables = language_models._tables(trained(replace(TINY, steps=80, branches=branches), tokens))
-    budgets = tables["budgets"]
-    for name in ("tokens", "held_out", "copied", "weights"):
-        assert tables["settings"][name] == budgets[name][-1]
-    assert budgets["tokens"] == sorted(budgets["tokens"]) and len(budgets["tokens"]) == branches
-
-
 def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
     """Five steps, against the equations written out (Loshchilov & Hutter 2019, algorithm 2)."""
     one = replace(TINY, steps=5, branches=1, warmup=0, lr=1e-2)
@@ -137,12 +126,6 @@ def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
     ours = dict(trained(one, tokens).model.named_parameters())
     for name, p in model.named_parameters():
         torch.testing.assert_close(ours[name].double(), p, atol=1e-4, rtol=1e-3, msg=name)
-
-
-def test_a_model_learns(tokens):
-    result = trained(replace(TINY, width=32, steps=60, branches=1, lr=1e-2), tokens).result
-    assert result["curve"]["train"][-1] < 0.6 * result["curve"]["train"][0]
-    assert result["budgets"][0]["held_out"] < math.log(60)  # chance is log 300
 
 
 # --- killed and resumed ----------------------------------------------------------------------------------------
@@ -179,43 +162,7 @@ def test_an_interrupted_run_goes_on_from_its_last_state_and_ends_with_the_same_b
     assert steps[done] == first
 
 
-def test_checkpoints_that_cannot_be_used(tokens, tmp_path):
-    path = tmp_path / "state"
-    trained(TINY, tokens, checkpoint=path, every=6)
-    with pytest.raises(CheckpointError, match=r"state is of the setting .*give each run its own file"):
-        trained(replace(TINY, seed=1), tokens, checkpoint=path)
-    path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(CheckpointError, match=r"state is damaged .*delete it"):
-        trained(TINY, tokens, checkpoint=path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match=r"state cannot be written .*another directory"):
-        trained(TINY, tokens, checkpoint=tmp_path / "file" / "state", every=6)
-
-
-def test_divergence_is_named(tokens, monkeypatch):
-    real = language_models._initial_model
-
-    def ruined(setting):
-        model = real(setting)
-        model.get_input_embeddings().weight.data[0] = math.nan
-        return model
-
-    monkeypatch.setattr(language_models, "_initial_model", ruined)
-    with pytest.raises(DivergenceError, match=r"the loss at step 0 is nan; lower the learning rate"):
-        trained(TINY, tokens)
-
-
 # --- what a run counts -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("length", "twice", "shots"), [(16, 8, 3), (129, 64, 8), (160, 64, 8)])
-def test_copying_is_asked_of_64_tokens_and_8_examples_or_of_what_a_window_holds(tokens, length, twice, shots):
-    one, asked = replace(TINY, length=length), set()
-    model = language_models._initial_model(one)
-    model.get_input_embeddings().register_forward_hook(lambda _, ids, __: asked.add(tuple(ids[0].shape)))
-    language_models._Evaluation(one, tokens, tokens.train)(model)
-    assert {tokens for _, tokens in asked} == {length, 2 * twice, 4 * shots + 2}
-    assert {(32, 2 * twice), (256, 4 * shots + 2)} <= asked
 
 
 def test_flops_count_every_product():
@@ -230,21 +177,6 @@ def test_flops_count_every_product():
 
 
 # --- settings and grids ----------------------------------------------------------------------------------------
-
-
-def test_a_grid_pairs_the_variants_of_each_seed_and_has_plain_attention_once():
-    made = LanguageModels.grid(average=["none", "momentum"], eta=[0.5, 0.9], seed=[0, 1], steps=100)
-    assert [(one.seed, one.variant) for one in made] == [
-        *((0, "plain"), (0, "momentum-eta0.5"), (0, "momentum-eta0.9")),
-        *((1, "plain"), (1, "momentum-eta0.5"), (1, "momentum-eta0.9")),
-    ]
-    assert {one.steps for one in made} == {100}
-    assert LanguageModels.grid() == [TrainingSetting()]
-
-
-def test_an_eta_needs_an_average():
-    with pytest.raises(ExperimentError, match=r"eta = 0.5 needs an average; known: momentum"):
-        LanguageModels.grid(eta=0.5)
 
 
 # --- stored runs -----------------------------------------------------------------------------------------------
@@ -282,14 +214,3 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert not list(language_models._run_directory(stored[0].identity).glob("*.safetensors")), (
         "the state is cleared away"
     )
-
-
-def test_the_trained_model_is_kept_with_its_tokenizer(file, tmp_path):
-    one = replace(MOMENTUM, corpus=file)
-    (row,) = LanguageModels().run([one], Store(tmp_path / "results"), progress=False)["settings"].to_pylist()
-    place = language_models._run_directory(LanguageModels().identity(one)) / "model"
-    model = AutoModelForCausalLM.from_pretrained(place, attn_implementation="sdpa")
-    assert language_models.weights_digest(model) == row["weights"]
-    assert model.config.momentum_eta == 0.5
-    tokenizer = AutoTokenizer.from_pretrained(place)
-    assert tokenizer("the model")["input_ids"] == corpora.tokens(file, 300).tokenizer.encode("the model").ids

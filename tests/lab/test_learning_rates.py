@@ -1,9 +1,6 @@
 """The choice of a rate by hand: the most right answers, the least training of equals, none that diverged."""
 
-import re
-
 import pandas as pd
-import pytest
 
 from explainer.theory.statistics import Interval
 from explainer_lab import learning_rates
@@ -44,17 +41,3 @@ def test_of_equals_the_one_with_the_least_training_is_taken_and_only_of_equals()
     equals = [learning_rates._Tried(lr, epochs, half) for lr, epochs in ((0.1, 5), (0.01, 5), (0.001, 10))]
     assert learning_rates.best(equals) == equals[1]
     assert learning_rates.best([*equals, learning_rates._Tried(1.0, 20, more)]).epochs == 20
-
-
-@pytest.mark.parametrize(
-    ("accuracies", "said"),
-    [
-        ({"r0_1": (None, 0.5)}, "every rate diverged; try smaller ones"),
-        ({"r0_1": (0.5, 0.5), "r0_01": (0.3, 0.3)}, "no rate that was tried teaches the task"),
-        ({"r0_1": (0.8, 0.8), "r0_01": (0.8, 0.8)}, "chosen: --lr 0.01 --epochs 10; .* try smaller ones, too"),
-        ({"r0_1": (0.9, 0.9), "r0_01": (0.8, 0.8)}, "chosen: --lr 0.1 --epochs 10; .* try larger ones, too"),
-    ],
-)
-def test_what_is_advised(accuracies, said):
-    found = learning_rates.accuracy_by_rate(settings(**accuracies))
-    assert re.search(said, learning_rates.advice(found, learning_rates.best(found), Interval(0.5, 0.4, 0.6)))

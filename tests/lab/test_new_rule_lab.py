@@ -1,8 +1,6 @@
 """A rule that nobody could know: what differs between two rules, what a head votes, what is put in and taken out."""
 
-import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from toy_study import column, rows
 from explainer.compare import cued_words
 from explainer.compare.cued_words import CUES
 from explainer.data import tasks
-from explainer.errors import TaskError
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
 from explainer_lab.minimal_pairs import LESSONS, Lesson
@@ -123,28 +120,6 @@ def test_heads_are_chosen_on_words_that_are_not_reported(rules, of_contexts):
     assert rows(of_contexts["heads"], rule="A")[0]["agrees"] == pytest.approx(agrees)
 
 
-def test_labels_that_no_token_tells_apart_leave_out_interventions_alone(directory, checkpoint, tables, monkeypatch):
-    def refuse(*_):
-        raise TaskError("some begin with the same tokens")
-
-    monkeypatch.setattr(new_rule.scoring, "label_tokens", refuse)
-    found = _run_new_rule(checkpoint, setting(directory), {})
-    assert {*tables} - {*found} == {"interventions"} and found["strengths"] == tables["strengths"]
-    assert "no one token" in found["settings"]["note"]
-
-
-def test_contexts_of_all_lengths_are_asked(of_contexts, tables, rules):
-    found = {(r["kind"], r["strength"], r["lesson"], r["words"]) for r in rows(of_contexts["changes"])}
-    lengths = {("ICL", n, *lesson) for n in (1, 2, K) for lesson in LESSONS} | {("ICL", 2 * K, r, 0) for r in "AB"}
-    reordered = {("ICL reordered", K, *lesson) for lesson in LESSONS}
-    assert found == lengths | reordered | {("ZSL", 0, None, None), ("ICL shuffled", K, "A", 0)}
-    assert {row["strength"] for row in rows(tables["changes"], kind="ICL")} == {K}, "beside a training whole ones only"
-    both = rules.demonstrations(Lesson("B", 0)) + rules.demonstrations(Lesson("B", 1))
-    answers = rules.see(rules.checkpoint, rules.context(both))[1]
-    (row,) = rows(of_contexts["changes"], kind="ICL", strength=2 * K, lesson="B")
-    assert row["right_b"] == (answers == rules.right("B")).mean()
-
-
 def test_similarities_are_those_of_minimal_pairs(tables, rules, checkpoint, trained):
     """With contexts and models of the two rules, by the code that is tested there."""
     outputs = {("ICL", K): {}, ("FT", 2): trained, ("ICL reordered", K): {}}
@@ -210,45 +185,3 @@ def test_what_is_put_in_and_taken_out(tables, rules, checkpoint, trained):
         row = found[name, "A", layers]
         assert row["log_odds"] == pytest.approx((this - that).mean().item(), abs=2e-3), name
         assert row["right"] == pytest.approx((logits.argmax(1).numpy() == rules.right("A")).mean(), abs=1e-6)
-
-
-def test_the_pass_with_all_outputs_of_the_context_answers_as_the_context(tables, rules, checkpoint):
-    (whole,) = rows(tables["interventions"], intervention="context", towards="A")
-    context = rules.context(rules.demonstrations(Lesson("A", 0)))
-    logits = interventions.after_context(checkpoint, context, rules.prompts, LABELS).run().logits[:, telling(rules)]
-    assert whole["right"] == pytest.approx((logits.argmax(1).numpy() == rules.right("A")).mean())
-    this, that = (logits[range(N), rules.right(rule)] for rule in "AB")
-    assert whole["log_odds"] == pytest.approx((this - that).mean().item(), abs=2e-3)
-
-
-@pytest.mark.parametrize("changes", [{"training": "text"}, {"training": "all weights", "batch": 2, "lr": 0.01}])
-def test_other_trainings_have_the_same_tables(directory, checkpoint, tables, changes):
-    before = {name: tensor.clone() for name, tensor in checkpoint.model.state_dict().items()}
-    found = _run_new_rule(checkpoint, setting(directory, **changes), {})
-    assert set(found) == set(tables) and set(found["settings"]) == set(tables["settings"])
-    assert found["settings"]["ft_accuracy"] != pytest.approx(tables["settings"]["own"])
-    assert all(torch.equal(tensor, before[name]) for name, tensor in checkpoint.model.state_dict().items())
-
-
-def test_one_lesson_is_enough_to_choose_a_rate(directory, checkpoint, tables):
-    found = _run_new_rule(checkpoint, setting(directory, lessons="own"), {})
-    assert set(found) == {"settings", "changes"}
-    (row,) = rows(found["changes"], kind="FT", strength=2)
-    assert row == rows(tables["changes"], kind="FT", strength=2, lesson="A", words=0)[0]
-
-
-@pytest.mark.parametrize("changes", [{"lr": 1e6}, {"training": "all weights", "lr": 1e30}])
-def test_a_diverged_training_is_missing_and_noted(directory, checkpoint, changes):
-    found = _run_new_rule(checkpoint, setting(directory, **changes), {})
-    assert found["settings"]["note"].startswith("a training diverged: A0")
-    assert "interventions" not in found
-    assert math.isnan(found["settings"]["own"]) and math.isnan(found["settings"]["ft_accuracy"])
-    assert not math.isnan(found["settings"]["contexts"])
-
-
-def test_another_assignment_is_another_result(monkeypatch):
-    experiment = NewRule()
-    monkeypatch.setattr(experiment, "_weights", lambda name: "weights")
-    one = setting()
-    assert experiment.parts(one) == experiment.parts(replace(one, training="text"))
-    assert experiment.parts(one) != experiment.parts(replace(one, seed=1))

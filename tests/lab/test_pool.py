@@ -3,9 +3,6 @@
 import os
 import pickle
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +10,6 @@ import pytest
 from explainer.errors import ExperimentError
 from explainer_lab import pool
 
-SECONDS = 600
 """Far more than anything here takes on a busy machine."""
 
 GROUPS = [tuple((f"task{i}", seed) for seed in range(2)) for i in range(3)]
@@ -28,30 +24,10 @@ def numbers(group):
         yield (task, seed, noise.sum().item(), noise.pow(2).mean().item()), os.getpid(), torch.get_num_threads()
 
 
-def endless(group):
-    """Leaves the number of its process in a file, and goes on."""
-    Path(group[0][0]).write_text(str(os.getpid()))
-    time.sleep(SECONDS)
-    yield None
-
-
 def deadly(group):
     if group[0][0] == "task1":
         os.kill(os.getpid(), signal.SIGKILL)
     yield group
-
-
-def alive(pid):
-    """Whether a process runs; the dead that nobody has reaped yet do not."""
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
-def eventually(condition):
-    deadline = time.monotonic() + SECONDS
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
 
 
 @pytest.fixture(autouse=True)
@@ -70,29 +46,9 @@ def test_outcomes_are_those_of_this_process_from_others_with_so_many_threads():
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_all_processes_at_once_and_none_complains(tmp_path):
-    marks = [tmp_path / name for name in "ab"]
-    call = f"list(pool.in_processes(test_pool.endless, {[((str(mark), 0),) for mark in marks]}, workers=2))"
-    script = "import sys, test_pool\nfrom explainer_lab import pool\nif __name__ == '__main__':\n"
-    (tmp_path / "waits.py").write_text(f"{script} try: {call}\n except KeyboardInterrupt: sys.exit(130)")
-    command = [sys.executable, tmp_path / "waits.py"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as waiting:
-        assert eventually(lambda: all(mark.exists() and mark.read_text() for mark in marks))
-        os.killpg(waiting.pid, signal.SIGINT)
-        assert (waiting.wait(SECONDS / 2), waiting.stderr.read()) == (130, b"")
-    assert eventually(lambda: not any(alive(int(mark.read_text())) for mark in marks))
-
-
-@pytest.mark.slow
 def test_a_killed_process_is_named_as_what_it_is():
     with pytest.raises(ExperimentError, match=r"process died.*fewer than 2"):
         list(pool.in_processes(deadly, GROUPS, workers=2))
-
-
-def test_without_ray_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ExperimentError, match=r"\.\[ray\]"):
-        list(pool.on_ray(numbers, GROUPS))
 
 
 @pytest.mark.weekly

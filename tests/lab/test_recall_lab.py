@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from explainer.data import associative_recall
-from explainer.models.fast_weight_model import RULES, FastWeightModel, FastWeightSetting
-from explainer.results import recall as recall_results
+from explainer.models.fast_weight_model import FastWeightModel, FastWeightSetting
 from explainer_lab import recall
 from explainer_lab.recall import Recall
 
@@ -51,12 +50,6 @@ def test_measured_counts_right_and_stale_answers(answers, expected):
     assert measured["rate"] == pytest.approx(0.5, abs=0.2)
 
 
-def test_test_sequences_are_the_same_each_time_and_not_those_of_a_training():
-    assert torch.equal(associative_recall.test_sequences(8).keys, associative_recall.test_sequences(8).keys)
-    first = associative_recall.draw(associative_recall.N_TEST, 8, torch.Generator().manual_seed(0))
-    assert not torch.equal(associative_recall.test_sequences(8).keys, first.keys)
-
-
 def test_a_run_has_a_row_for_each_look_and_number_of_keys(few):
     tables = Recall().compute(replace(TINY, rule="gated-momentum"), progress=False).tables
     curve = tables["curve"]
@@ -65,25 +58,6 @@ def test_a_run_has_a_row_for_each_look_and_number_of_keys(few):
     shares = [sum(curve[name][i] for name in ("kept", "revised")) / 2 for i in (-2, -1)]
     assert tables["settings"]["accuracy"] == pytest.approx((2 * shares[0] + 4 * shares[1]) / 6)
     assert all(0 < gate < 1 for name in ("rate", "retention", "momentum") for gate in curve[name])
-
-
-def test_models_of_two_rules_have_as_many_parameters_and_a_rule_without_a_rate_shows_none(few):
-    linear, softmax = (
-        Recall().compute(replace(TINY, rule=rule), progress=False).tables for rule in ("linear", "softmax")
-    )
-    assert linear["settings"]["parameters"] == softmax["settings"]["parameters"]
-    assert set(softmax["curve"]["rate"]) == {None} and None not in linear["curve"]["rate"]
-
-
-def test_a_rule_comes_with_its_chosen_rate():
-    for rule, rate in recall.CHOSEN.items():
-        assert Recall.of(rule=rule).learning_rate == rate
-        assert Recall.of(rule=rule, learning_rate=1.0).learning_rate == 1.0
-    assert set(recall.CHOSEN) == set(RULES) and set(recall.CHOSEN.values()) <= set(recall.RATES)
-
-
-def test_rules_with_momentum_are_compared_with_those_without():
-    assert {*recall_results.PAIRS, *recall_results.PAIRS.values()} <= set(RULES)
 
 
 def trained(rule="delta-momentum"):
@@ -95,10 +69,3 @@ def test_training_is_looked_at_ten_times_and_repeats_to_the_bit(few):
     assert steps == tuple(range(0, 21, 2)) and [len(each) for each in losses] == [0] + [2] * 10
     a, b = (trained()[-1].model.state_dict() for _ in range(2))
     assert all(torch.equal(a[name], b[name]) for name in a)
-
-
-def test_what_a_rule_does_not_use_stays_as_it_was_drawn(few):
-    first, last = FastWeightModel(TINY).state_dict(), trained("delta")[-1].model.state_dict()
-    for name in ("logs.sharpness", "logs.slope"):
-        assert torch.equal(first[name], last[name])
-    assert not torch.equal(first["keys.weight"], last["keys.weight"])

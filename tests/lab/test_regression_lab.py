@@ -7,7 +7,6 @@ import torch
 
 from explainer.data.files import published_directory
 from explainer.models import in_context_gpt as gpt
-from explainer.models import momentum_attention
 from explainer.results import published
 from explainer_lab import regression
 from explainer_lab.regression import Regression, _RegressionSetting
@@ -23,14 +22,6 @@ def test_a_set_starts_from_the_same_weights_and_differs_after():
     prompts = TINY.prompts(3, torch.Generator().manual_seed(0))
     plain, moved = (model(prompts.inputs, prompts.targets) for model in first)
     assert torch.equal(plain[:, 0], moved[:, 0]) and not torch.allclose(plain[:, 1:], moved[:, 1:], atol=1e-6)
-
-
-def test_prepare_is_momentum_of_the_run():
-    model = gpt.InContextGPT(TINY)
-    prompts = TINY.prompts(3, torch.Generator().manual_seed(0))
-    momentum_attention.with_momentum(model.gpt, 0.5, "previous")
-    same = gpt.InContextGPT(TINY, replace(PLAIN, average="previous", eta=0.5).prepare)
-    assert torch.equal(*(each(prompts.inputs, prompts.targets) for each in (model, same)))
 
 
 def test_errors_are_those_of_the_predictions_on_the_common_prompts():
@@ -49,13 +40,6 @@ def test_errors_are_those_of_the_predictions_on_the_common_prompts():
     longest = regression._tables(gpt.InContextGPT(replace(TINY, n_examples=13)), 2)["prompts"]
     stored = published.read(published_directory() / "regression", "prompts")["prompts"]
     assert {"setting", *longest} == set(stored.column_names)
-
-
-def test_a_set_is_tested_on_the_same_prompts():
-    plain, moved = (Regression().compute(one, progress=False).tables for one in (PLAIN, MOMENTUM))
-    targets = plain["prompts"]["squared_target"]
-    assert len(targets) == gpt.N_TEST_PROMPTS and torch.equal(targets, moved["prompts"]["squared_target"])
-    assert len(plain["settings"]["losses"]) == TINY.steps // gpt.LOSS_WINDOW
 
 
 def test_plain_attention_comes_once_in_a_grid():

@@ -1,7 +1,6 @@
 """Words that stand for points, and the texts that are made of them."""
 
 import numpy as np
-import pytest
 import torch
 from scipy.optimize import linprog
 
@@ -30,19 +29,6 @@ def test_answers_are_signs_and_the_opposite_direction_has_the_opposite_ones():
     assert torch.equal(y, torch.sign(x @ w.double()))
     assert torch.equal(y, -regression_words.points_and_signs(opposite.train)[1])
     assert one.train is one.test and all(e.answer == TASK.labels[e.label] for e in one.train)
-
-
-def test_answers_of_a_direction_at_a_right_angle_say_nothing_about_its_own():
-    agreement = [
-        torch.eq(
-            *(
-                regression_words.points_and_signs(regression_words.data(v).train)[1]
-                for v in regression_words.directions(s)
-            )
-        )
-        for s in range(20)
-    ]
-    assert torch.stack(agreement).double().mean() == pytest.approx(0.5, abs=0.05)
 
 
 def test_texts_are_demonstrations_of_one_direction_without_a_word_twice():

@@ -49,28 +49,3 @@ def test_answers_are_those_of_the_whole_text(checkpoint):
         log_p = checkpoint.model(ids).logits[0, :-1].log_softmax(-1)
     expected = log_p[range(len(ids[0]) - 1), ids[0, 1:]][-len(answer) :].sum().item()
     assert found["backward"][2, 0] == pytest.approx(expected, abs=1e-3)
-
-
-def test_a_draw_has_every_lesson_in_both_directions(directory, checkpoint):
-    tables = reversal._run_reversal(checkpoint, draw(directory))
-    rows = list(zip(*(tables["answers"][name] for name in ("kind", "lesson", "direction")), strict=True))
-    wanted = [("zsl", None), *((kind, name) for kind in ("icl", "ft") for name in reversal.LESSONS)]
-    assert set(rows) == {(*each, direction) for each in wanted for direction in ("forward", "backward")}
-    assert all(rows.count(row) == 4 for row in set(rows))
-    of = [c for c, row in zip(tables["answers"]["correct"], rows, strict=True) if row == ("ft", "both", "backward")]
-    assert tables["settings"]["ft_both_backward"] == np.mean(of)
-
-
-def test_training_on_a_lesson_makes_its_answers_more_probable(directory, checkpoint):
-    answers = reversal._run_reversal(checkpoint, draw(directory, epochs=10))["answers"]
-    log_p = np.array(answers["log_prob"]).reshape(-1, 4).mean(1)
-    named = zip(*(answers[name][::4] for name in ("kind", "lesson", "direction")), strict=True)
-    rows = dict(zip(named, log_p, strict=True))
-    assert rows["ft", "forward", "forward"] > rows["zsl", None, "forward"]
-    assert rows["ft", "both", "backward"] > rows["zsl", None, "backward"]
-
-
-def test_what_diverges_is_left_out_and_noted(directory, checkpoint):
-    tables = reversal._run_reversal(checkpoint, draw(directory, lr=1e6))
-    assert "ft" not in tables["answers"]["kind"]
-    assert "fine-tuning on both diverged at step" in tables["settings"]["note"]

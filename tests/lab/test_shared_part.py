@@ -6,10 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from published_grids import INTERVENTIONS
 from toy_study import ALIKE, column, rows, with_labels
 
-from explainer.compare import comparison, controls
+from explainer.compare import comparison
 from explainer.data import tasks
 from explainer.models import finetuning, interventions, scoring
 from explainer.theory import metrics
@@ -62,16 +61,6 @@ def outputs(task, model, prefix):
     return task.observed(model, prefix).outputs
 
 
-def test_every_context_meets_every_training_once(tables):
-    for name in ("capitals", "plurals"):
-        found = rows(tables["pairs"], task=name)
-        keys = [(r["a_kind"], r["a_lesson"], r["b_kind"], r["b_lesson"]) for r in found]
-        lessons = [*CONTEXTS, "plurals" if name == "capitals" else "capitals"]
-        crossed = {("ICL", one, "FT", two) for one in lessons for two in lessons}
-        of_a_kind = {(kind, "own", kind, one) for kind in ("ICL", "FT") for one in lessons[1:]}
-        assert set(keys) == crossed | of_a_kind and len(keys) == len(set(keys))
-
-
 def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
     zsl = outputs(task, checkpoint, scoring.encode(checkpoint, ""))
     icl = outputs(task, checkpoint, task.context("shuffled"))
@@ -94,21 +83,6 @@ def test_accuracies_of_a_setting_are_means_over_its_tasks(directory, checkpoint)
     of_toy = one_label_accuracy(toy, comparison.draw_queries(toy, asked), 0.0, "report")
     assert 0 < of_toy < 1 and tables["settings"]["one_label_accuracy"] == np.mean([of_toy, free])
     assert tables["settings"]["note"] == "", "no training was lost"
-
-
-def test_contexts_are_those_of_the_controls(task, directory):
-    its = draw(directory)
-    assert task.lesson("capitals") == controls.own(tasks.load("capitals"), K, its.seed)
-    own, other = (task.lesson(name)[1] for name in ("own", "other"))
-    assert own == tasks.demonstrations(task.data, K, its.seed)
-    assert not {e.fields["word"] for e in own} & {e.fields["word"] for e in other}
-
-
-def test_queries_are_those_that_are_reported_elsewhere(task, directory):
-    setting = comparison.ComparisonSetting(
-        checkpoint=directory, task="plurals", seed=0, k=K, lr=0.05, n_queries=N, split="report"
-    )
-    assert task.queries == comparison.draw_queries(task.data, setting)
 
 
 def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, trained):
@@ -152,13 +126,6 @@ def test_another_task_is_the_mean_over_all_others(directory, checkpoint):
 
 def of(tables, intervention):
     return np.array(column(tables["queries"], "log_prob", task="plurals", intervention=intervention))
-
-
-def test_every_query_has_every_intervention(tables):
-    for name in ("capitals", "plurals"):
-        found = rows(tables["queries"], task=name)
-        assert {row["intervention"] for row in found} == set(INTERVENTIONS["shared_part"])
-        assert len(found) == N * len(INTERVENTIONS["shared_part"])
 
 
 @pytest.fixture(scope="module")
@@ -256,28 +223,3 @@ def test_layer_causal_descent_is_as_long_as_descent(directory, checkpoint):
     torch.testing.assert_close(
         state.update[0].value_weight, factor * alone.update[0].value_weight, atol=1e-6, rtol=1e-3
     )
-    found = _run_shared_part(
-        checkpoint, tasks.load, draw(directory, tasks="plurals", layer_causal_lr=1e-3, lessons="few")
-    )
-    assert set(column(found["pairs"], "b_lesson", b_kind="FT")) == {"own", "other"}
-    assert set(INTERVENTIONS["shared_part"]) - set(found["queries"]["intervention"]) == {
-        f"along_{what}_{lesson}" for what in ("ft", "near") for lesson in ("shuffled", "nonsense", "foreign")
-    }
-
-
-def test_to_choose_a_rate_layer_causal_descent_has_its_own_length_and_nothing_is_put_in(directory, checkpoint):
-    its = draw(directory, tasks="plurals", layer_causal_lr=1e-3, as_long=0, lessons="own")
-    of_tasks = [shared_part._task(checkpoint, tasks.load, its, "plurals")]
-    ((state,),) = (list(one.values()) for one in shared_part._train(checkpoint, of_tasks, its, progress=False))
-    sequences = its.sequences(checkpoint, *of_tasks[0].lesson("own"))
-    alone = finetuning.fine_tune(checkpoint, sequences, 1e-3, layer_causal=True)
-    assert state.norm == alone.norm
-    assert "queries" not in _run_shared_part(checkpoint, tasks.load, its)
-
-
-def test_a_diverged_training_is_missing_and_noted(directory, checkpoint):
-    tables = _run_shared_part(checkpoint, tasks.load, draw(directory, tasks="plurals", lr=1e6))
-    assert tables["settings"]["note"] == "fine-tuning diverged: " + ", ".join(f"plurals on {name}" for name in CONTEXTS)
-    assert math.isnan(tables["settings"]["sim_aou"])
-    assert {*tables["pairs"]["a_kind"], *tables["pairs"]["b_kind"]} == {"ICL"}
-    assert set(tables["queries"]["intervention"]) == {"zsl", "icl"}

@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from datasets import load_dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explainer.data.files import published_directory, rounded, to_json
+from explainer.data.files import rounded, to_json
 from explainer.errors import ResultsError
 from explainer_lab import store as module
 from explainer_lab.reversal import Reversal
-from explainer_lab.store import SETTING, Identity, Published, Store, frames, joined, of_settings
+from explainer_lab.store import SETTING, Identity, Published, Store, frames
 
 FIRST = Identity("model-task-k4", {SETTING: {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
 RESULT = {"settings": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}
@@ -74,15 +73,6 @@ def test_a_result_comes_back_with_what_determines_it(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_the_same_result_is_the_same_bytes_however_long_it_took(tmp_path):
-    stores = [Store(tmp_path / name) for name in "ab"]
-    paths = [
-        store.save(FIRST, dict(items), provenance={"threads": 1}, run={"seconds": seconds})
-        for store, items, seconds in zip(stores, (RESULT.items(), reversed(RESULT.items())), (1, 2), strict=True)
-    ]
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
 def test_names_are_plain_and_differ_when_anything_differs():
     hostile = Identity("../a b\n<é>/c", FIRST.parts)
     assert hostile.filename == f"..-a-b-c-{FIRST.filename.removeprefix('model-task-k4-')}"
@@ -109,15 +99,6 @@ def test_a_damaged_file_is_named_with_its_remedy(tmp_path, damage, message):
     path.write_text(damage(path.read_text()))
     with pytest.raises(ResultsError, match=f"{path.name} .*{message}.*delete it"):
         store.load(FIRST)
-
-
-def test_a_copy_under_the_name_of_another_setting_is_refused(tmp_path):
-    store, other = Store(tmp_path), Identity("model-task-k8", {SETTING: {"k": 8}, "data": "abc"})
-    path = save(store)
-    for suffix in (".run", ".json"):
-        path.with_suffix(suffix).rename(store.path(other).with_suffix(suffix))
-    with pytest.raises(ResultsError, match="damaged or was edited"):
-        store.load(other)
 
 
 @pytest.mark.parametrize(("failing", "written"), [("replace", 0), ("replace", 1), ("fsync", 0)])
@@ -174,16 +155,6 @@ def test_arrays_are_kept_in_half_precision_unless_they_are_too_large(tmp_path, m
     assert large.arrays(FIRST) == {} and large.load(FIRST).result == RESULT
 
 
-def test_published_results_are_those_of_the_package_or_those_that_are_given(tmp_path, monkeypatch):
-    monkeypatch.delenv("EXPLAINER_RESULTS", raising=False)
-    assert (published_directory() / "comparison" / "settings.parquet").is_file()
-    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path))
-    assert published_directory() == tmp_path
-    monkeypatch.setenv("EXPLAINER_RESULTS", str(tmp_path / "none"))
-    with pytest.raises(ResultsError, match=r"EXPLAINER_RESULTS = .*none"):
-        published_directory()
-
-
 # Tables.
 
 
@@ -229,15 +200,6 @@ def test_a_column_of_whole_and_other_numbers_has_floats_however_large(tmp_path):
     rows = frames([store.load(identity(n)) for n in range(3)])["settings"].to_pylist()
     assert [row["mean"] for row in rows] == [2.0**53, 0.5, None]
     assert [row["seed"] for row in rows] == [2**53, 2**53 + 1, 2**53 + 2]
-
-
-def test_rows_are_chosen_in_the_order_that_is_asked_for(tmp_path):
-    found = frames(stored(tmp_path, (1, 2, 3)))
-    chosen = of_settings(found, [identity(3).key, identity(1).key])
-    assert [row["n"] for row in chosen["settings"].to_pylist()] == [3, 1]
-    assert chosen["queries"]["query"].to_pylist() == [0, 1, 2, 0]
-    both = joined([chosen, of_settings(found, [identity(2).key])])
-    assert both["settings"]["n"].to_pylist() == [3, 1, 2]
 
 
 @settings(max_examples=20, deadline=None)
@@ -315,11 +277,3 @@ def test_a_kill_at_any_step_leaves_the_old_tables_or_the_new_ones(tmp_path, monk
     found = {path.name: path.read_bytes() for path in published.directory.iterdir()}
     assert found == {path.name: path.read_bytes() for path in expected.directory.iterdir()}
     assert published.tables() == expected.tables()
-
-
-def test_a_data_set_library_reads_them_as_they_are(tmp_path):
-    published = Published(tmp_path / "tables")
-    published.add(stored(tmp_path / "store", (1, 2)), {})
-    file = str(published.directory / "queries.parquet")
-    rows = load_dataset("parquet", data_files=file, split="train", cache_dir=str(tmp_path / "cache"))
-    assert rows.num_rows == 3 and rows[0]["right"] is True

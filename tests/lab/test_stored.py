@@ -15,8 +15,6 @@ from explainer.data import tasks
 from explainer.data.files import published_directory, rounded
 from explainer.models import loading
 from explainer.results.published import results
-from explainer_lab.blocking import Blocking
-from explainer_lab.causal_tests import CausalTests
 from explainer_lab.comparison import Comparison
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.store import Published, Store
@@ -49,13 +47,6 @@ def test_every_setting_is_published_in_the_order_of_its_grid(experiment, grid):
     assert found["setting"].is_unique
 
 
-@pytest.mark.parametrize("experiment", [one for one in EXPERIMENTS if getattr(one, "usual", None)])
-def test_what_a_setting_is_without_values_is_published(experiment):
-    own = {CausalTests: ("k", "lr", "epochs"), Blocking: ("epochs",)}.get(experiment, ())  # which are other sizes
-    for name in experiment.usual.keys() - own:
-        assert experiment.usual[name] in {getattr(one, name) for of in grids(experiment).values() for one in of}, name
-
-
 def test_grids_have_names_of_their_own():
     names = [name for _, name in EVERY_GRID]
     assert len(set(names)) == len(names)
@@ -68,16 +59,6 @@ def test_nothing_is_published_that_no_grid_has_and_every_row_has_its_setting(exp
     of_settings = {name: set(table["setting"].to_pylist()) for name, table in tables.items()}
     assert {name for name, of in of_settings.items() if of != known} == OF_SOME.get(experiment.name, set())
     assert all(of <= known for of in of_settings.values())
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_the_readme_explains_every_table_and_every_column(experiment):
-    text = (published_directory() / "README.md").read_text("utf-8")
-    tables = Published(published_directory() / experiment.name).tables()
-    for name, table in tables.items():
-        assert f"{experiment.name}/{name}.parquet" in text
-        columns = {column.removesuffix("_sd").removesuffix("_noise") for column in table.column_names}
-        assert [column for column in sorted(columns) if f"`{column}`" not in text] == [], (experiment.name, name)
 
 
 @pytest.mark.parametrize("experiment", [one for one in EXPERIMENTS if one is not LanguageModels])  # its texts are large

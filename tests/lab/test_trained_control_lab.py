@@ -1,7 +1,5 @@
 """The comparison of small models that only learn in context: what differs from the comparison, and what does not."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -10,7 +8,6 @@ from explainer.compare import comparison, controls
 from explainer.data import tasks
 from explainer_lab import in_context_llama, regression_words, trained_control
 from explainer_lab.in_context_llama import LlamaSetting
-from explainer_lab.store import Store
 from explainer_lab.trained_control import TrainedControl
 
 TINY = LlamaSetting(n_examples=4, layers=2, width=16, heads=2, inner=16, steps=4, batch=4)
@@ -61,13 +58,6 @@ def test_foreign_demonstrations_have_the_same_words_and_answers_of_another_direc
     assert 0.3 < np.mean(differing) < 0.7
 
 
-def test_foreign_training_is_the_other_way_round_and_other_controls_are_their_own():
-    foreign, own = demonstrations(setting(control="foreign-context"))
-    assert list(demonstrations(setting(control="foreign-training"))) == [own, foreign]
-    shuffled, _ = demonstrations(setting(control="shuffled-context"))
-    assert shuffled == controls.LESSONS["shuffled"](data_of(0), 4, 0)[1]
-
-
 def test_two_lessons_on_one_task_are_compared_on_words_that_neither_has():
     one, experiment = setting(), TrainedControl()
     own, _ = demonstrations(one)
@@ -104,32 +94,3 @@ def test_known_learners_see_what_the_context_has():
     np.testing.assert_allclose(known["gradient_step"], x_q @ X.T @ y / len(y))
     opposite = trained_control._known_learners(trained_control._prompts(training, queries))
     torch.testing.assert_close(known["least_squares"], -opposite["least_squares"])
-
-
-def test_a_model_is_trained_once_and_its_snapshots_serve_all_settings(tmp_path, monkeypatch):
-    settings = [setting(step=step, control=control) for step in (0, 4) for control in ("none", "foreign-context")]
-    tables = TrainedControl().run(settings, Store(tmp_path / "results"), progress=False)
-    monkeypatch.setattr(in_context_llama, "train", None)
-    fresh = TrainedControl().run([*settings, setting(step=2)], Store(tmp_path / "results"), progress=False)
-    weights = fresh["settings"]["weights"].to_pylist()
-    assert weights[:4] == tables["settings"]["weights"].to_pylist() and weights[0] == weights[1] != weights[2]
-    assert len(set(weights)) == 3
-
-
-def test_zero_shot_and_fine_tuning_do_not_depend_on_the_context():
-    experiment, settings = TrainedControl(), [setting(), setting(control="foreign-context")]
-    own, foreign = (experiment.compute(one, progress=False).tables["queries"] for one in settings)
-    for state in ("zsl", "ft"):
-        np.testing.assert_array_equal(own[f"{state}_log_probs"], foreign[f"{state}_log_probs"])
-    assert not np.array_equal(own["icl_log_probs"], foreign["icl_log_probs"])
-
-
-def test_another_training_has_other_snapshots(monkeypatch):
-    before = trained_control._snapshot_directory(setting())
-    assert (
-        trained_control._snapshot_directory(setting(step=2))
-        == before
-        != trained_control._snapshot_directory(setting(model=1))
-    )
-    monkeypatch.setitem(trained_control._MODELS, "tiny", replace(TINY, width=32))
-    assert trained_control._snapshot_directory(setting()) != before

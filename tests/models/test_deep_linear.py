@@ -1,6 +1,5 @@
 """Linear transformers of several layers: what they take a task for, and the file of all starts."""
 
-import json
 import shutil
 
 import pytest
@@ -40,35 +39,12 @@ def test_what_is_at_rest_has_stopped_and_holds_for_new_prompts():
         assert run.record["test"][1] == pytest.approx(last[-1], rel=0.25)
 
 
-def flip(path):
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-
-
-def edit(path, change):
-    description = json.loads(path.read_text("utf-8"))
-    change(description)
-    path.write_text(json.dumps(description), "utf-8")
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda weights, text: text.unlink(), r"cannot be loaded.*No such file"),
-        (lambda weights, text: text.write_text("{}"), r"cannot be loaded.*runs"),
-        (lambda weights, text: weights.unlink(), r"cannot be loaded.*No such file"),
-        (lambda weights, text: flip(weights), r"is not what was stored"),
-        (lambda weights, text: edit(text, lambda d: d["runs"][-1].update(test=[0.1, 0.1])), r"start 9 is not what was"),
-        (lambda weights, text: edit(text, lambda d: d["runs"][-1].update(seed=77)), r"cannot be loaded.*start 77"),
-        (lambda weights, text: edit(text, lambda d: d["schedule"].update(steps=7)), r"is not what was stored"),
-    ],
-)
-def test_damaged_files_are_refused(tmp_path, monkeypatch, damage, message):
-    places = [tmp_path / f"deep_linear.{suffix}" for suffix in ("safetensors", "json")]
-    for place in places:
-        shutil.copy(WEIGHTS / place.name, place)
+def test_weights_that_are_not_those_that_were_stored_are_refused(tmp_path, monkeypatch):
+    for suffix in ("safetensors", "json"):
+        shutil.copy(WEIGHTS / f"deep_linear.{suffix}", tmp_path)
     monkeypatch.setenv("EXPLAINER_WEIGHTS", str(tmp_path))
-    damage(*places)
-    with pytest.raises(CheckpointError, match=f"(?s){message}"):
+    content = bytearray((tmp_path / "deep_linear.safetensors").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "deep_linear.safetensors").write_bytes(content)
+    with pytest.raises(CheckpointError, match="is not what was stored"):
         deep.stored("transformer", 3)

@@ -7,7 +7,6 @@ import tiny_models
 import torch
 from transformers.pytorch_utils import Conv1D
 
-from explainer.errors import CheckpointError, TaskError
 from explainer.models import architectures, interventions, scoring
 from explainer.models.interventions import States
 
@@ -163,11 +162,3 @@ def test_queries_that_are_repeated_take_edits_of_their_own(tiny):
     assert len(last) == 2 * n
     tiny.close(held.logits[:n], tiny.icl.logits)
     tiny.close(held.logits[n:], tiny.zsl.logits)
-
-
-def test_what_cannot_be_asked_is_refused(llama):
-    for prompts in ((), ("",)):
-        with pytest.raises(TaskError, match="a prompt is empty, or there is none"):
-            interventions.without_context(llama.checkpoint, llama.prefix, prompts)
-    with pytest.raises(CheckpointError, match="256 positions, the demonstrations and the longest query need"):
-        interventions.after_context(llama.checkpoint, llama.prefix, ["town " * 300])

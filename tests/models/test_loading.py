@@ -13,7 +13,6 @@ from huggingface_hub import errors as hub_errors
 from safetensors.torch import load_file, save_file
 from tokenizers.processors import TemplateProcessing
 from transformers import (
-    AutoConfig,
     BertConfig,
     BertLMHeadModel,
     BloomConfig,
@@ -167,16 +166,6 @@ def test_special_tokens(saved, tmp_path, family, tokens, first, separator):  # n
     assert [checkpoint.first_token_id, checkpoint.document_separator_id] == ids
 
 
-def test_an_end_of_text_token_without_an_embedding_is_not_used(copy):
-    tokenizer = tiny_models.tokenizer()
-    tokenizer.add_tokens([f"<extra_{i}>" for i in range(20)])
-    tokenizer.add_special_tokens({"unk_token": END})
-    tokenizer.save_pretrained(copy)
-    checkpoint = loading.load(copy)
-    assert checkpoint.tokenizer.unk_token_id >= tiny_models.VOCAB
-    assert (checkpoint.first_token_id, checkpoint.document_separator_id) == (0, 2)
-
-
 def test_the_tokenizers_own_first_token_comes_first_and_one_without_any_is_refused(saved, monkeypatch):
     checkpoint = loading.load(saved["xglm"])
     checkpoint.tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
@@ -188,23 +177,6 @@ def test_the_tokenizers_own_first_token_comes_first_and_one_without_any_is_refus
     monkeypatch.setattr(checkpoint.model.config, "bos_token_id", None)
     with pytest.raises(CheckpointError, match=r"no <\|endoftext\|> and no bos_token_id; set tokenizer.bos_token"):
         _ = replace(checkpoint, tokenizer=bare).first_token_id
-
-
-def test_a_text_is_no_longer_than_the_angles_of_its_positions_stay(tmp_path):
-    """LongRoPE turns all tokens by other angles where a text passes the length of the first training."""
-    rope = {"rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "rope_theta": 10000.0}
-    config = AutoConfig.for_model(
-        "phi3",
-        **tiny_models.FURTHER["phi3"] | {"original_max_position_embeddings": 32, "rope_parameters": rope},
-    )
-    tiny_models.random_model(config, torch.float32).save_pretrained(tmp_path)
-    tiny_models.tokenizer().save_pretrained(tmp_path)
-    checkpoint = loading.load(tmp_path)
-    assert checkpoint.context_length == 32
-    prefix = scoring.encode(checkpoint, list(range(3, 33)))
-    assert len(list(scoring.row_logits(checkpoint, prefix, [([5, 6], [])]))) == 1
-    with pytest.raises(CheckpointError, match="has 32 positions"):
-        list(scoring.row_logits(checkpoint, prefix, [([5, 6, 7], [])]))
 
 
 # --- refusals --------------------------------------------------------------------------------------------------
@@ -379,9 +351,3 @@ def test_a_model_is_saved_whole_or_not_at_all(saved, tmp_path, monkeypatch):
     with pytest.raises(CheckpointError, match=r"cannot be kept in .*No space left"):
         loading.save(checkpoint.model, checkpoint.tokenizer, tmp_path / "kept")
     assert loading.digest(tmp_path / "kept") == before and [path.name for path in tmp_path.iterdir()] == ["kept"]
-
-
-def test_a_skeleton_has_shapes_and_no_weights(saved):
-    assert {p.device.type for p in loading.skeleton(saved["llama"]).parameters()} == {"meta"}
-    expected = {name: p.shape for name, p in loading.load(saved["llama"]).model.named_parameters()}
-    assert {name: p.shape for name, p in loading.skeleton(saved["llama"]).named_parameters()} == expected

@@ -113,17 +113,6 @@ def test_a_random_order_of_positions_is_refused_where_padding_shifts_them(model)
         logits(switched, ids(), attention_mask=mask.flip(1))
 
 
-@pytest.mark.parametrize("beams", [1, 3])
-def test_generation_is_the_same_with_and_without_a_cache(switched, beams):
-    rows, mask = ids(3, 12), torch.ones(3, 12, dtype=torch.long)
-    rows[0, :4], mask[0, :4] = PAD, 0
-    options = {"max_new_tokens": 12, "num_beams": beams, "do_sample": False, "pad_token_id": PAD, "eos_token_id": None}
-    found = [switched.generate(rows, attention_mask=mask, use_cache=cache, **options) for cache in (True, False)]
-    assert torch.equal(*found)
-    alone = switched.generate(rows[:1, 4:], attention_mask=mask[:1, 4:], **options)
-    assert torch.equal(found[0][0, 4:], alone[0])
-
-
 # What it refuses to compute.
 
 

@@ -12,14 +12,14 @@ import pytest
 import tiny_models
 import torch
 from tiny_models import record
-from transformers import GPT2Config, MistralConfig
+from transformers import GPT2Config
 from transformers.cache_utils import DynamicCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from explainer.data import tasks
 from explainer.errors import CheckpointError
 from explainer.models import architectures, finetuning, recording, scoring
-from explainer.models.recording import iter_records, read_heads
+from explainer.models.recording import read_heads
 from explainer.theory import duality
 
 FAMILIES = (*tiny_models.CONFIGS, *tiny_models.MORE)
@@ -205,42 +205,6 @@ def test_candidates_that_begin_alike_are_recorded_where_they_part(checkpoint):
     np.testing.assert_allclose(ours.log_probs, scores, atol=1e-4, rtol=0)
 
 
-def test_streams_can_be_read_side_by_side_while_the_model_is_used(llama):
-    few, many = scoring.encode(llama, ""), scoring.encode(llama, CONTEXT)
-    apart = [record(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)]
-    pairs, hooks = [], [len(module._forward_hooks) for module in llama.model.modules()]
-    for pair in zip(*(iter_records(llama, prefix, PROMPTS, CANDIDATES) for prefix in (few, many)), strict=True):
-        assert [len(module._forward_hooks) for module in llama.model.modules()] == hooks  # some are transformers' own
-        llama.model(torch.tensor([[1, 2, 3]]))
-        pairs.append(pair)
-    assert len(pairs) == len(PROMPTS)
-    for i, pair in enumerate(pairs):
-        for one, whole in zip(pair, apart, strict=True):
-            for name in ("outputs", "own_scores", "context_scores", "queries"):
-                assert torch.equal(getattr(one, name), getattr(whole, name)[i])
-            assert (one.log_probs == whole.log_probs[i]).all()
-
-
-@pytest.mark.parametrize("of", [iter_records, recording.linear_maps])
-def test_an_abandoned_stream_leaves_nothing_behind(llama, of):
-    records = of(llama, scoring.encode(llama, ""), PROMPTS)
-    with tiny_models.unchanged(llama.model):
-        next(records)
-    records.close()
-    assert list(of(llama, scoring.encode(llama, ""), [])) == []
-
-
-def test_records_own_their_memory_and_may_enter_autograd(llama):
-    (one, *_) = iter_records(llama, scoring.encode(llama, CONTEXT), PROMPTS)
-    for tensor in (one.outputs, one.own_scores, one.context_scores, one.queries):
-        assert tensor.untyped_storage().nbytes() == tensor.numel() * 4
-        assert not tensor.is_inference()
-        assert not tensor.requires_grad
-    scale = torch.ones((), requires_grad=True)
-    (scale * one.outputs).square().sum().backward()
-    assert scale.grad > 0
-
-
 @pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_neox", "opt"])
 def test_bfloat16_is_recorded_in_float32_and_passes_the_check(tiny, family):
     checkpoint = tiny[family]
@@ -333,14 +297,6 @@ def test_softmax_attention_of_a_head_is_what_transformers_computes(config, monke
         torch.testing.assert_close(ours.float(), weights, rtol=0, atol=1e-4)
         ours = torch.cat([duality.softmax_attention(head.query, head.keys, head.values) for head in layer])
         torch.testing.assert_close(ours.float(), read, rtol=1e-4, atol=1e-4)
-
-
-def test_a_window_is_refused_where_it_is_too_narrow():
-    small = tiny_models.FURTHER["mistral"] | {"sliding_window": 8}
-    checkpoint = tiny_models.random_checkpoint(MistralConfig(**small))
-    assert len(read_heads(checkpoint, IDS[:8])) == 3
-    with pytest.raises(CheckpointError, match="a window of 8 tokens does not see all 36"):
-        read_heads(checkpoint, IDS)
 
 
 def test_rows_first_moves_rows_and_keeps_the_output(llama):

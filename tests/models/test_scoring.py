@@ -1,7 +1,5 @@
 """explainer.models.scoring against plain forward passes over the whole prompt and against greedy generation."""
 
-import re
-import warnings
 from dataclasses import replace
 from itertools import pairwise
 
@@ -79,15 +77,6 @@ def test_first_tokens_of_a_prefix_are_the_prefix_of_the_first_tokens(tiny, famil
         assert len(short) == n
         log_probs = [scoring.candidate_log_probs(checkpoint, p, PROMPTS, CANDIDATES) for p in (short, fresh)]
         np.testing.assert_allclose(*log_probs, atol=1e-4, rtol=0)
-
-
-def test_a_slice_outside_the_prefix_is_refused(tiny):
-    prefix = scoring.encode(tiny["llama"], CONTEXT)
-    for n in (-1, len(prefix.ids) + 1):
-        with pytest.raises(ValueError, match="has no first"):
-            prefix.first(n)
-    with pytest.raises(ValueError, match="has no first"):
-        prefix.masked().first(3)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -169,15 +158,6 @@ def test_an_answer_ends_as_its_demonstrations_do(tiny):
     answer = checkpoint.tokenize(" Madrid")
     assert targets(tasks.DOCUMENT_SEPARATOR) == [[*answer, checkpoint.document_separator_id]]
     assert targets("\n") == [[*answer, *checkpoint.tokenize("\n")]]
-
-
-def test_exact_match_needs_the_end(trained):
-    e = CAPITALS.train[0]
-    prefix, prompt = scoring.encode(trained, ""), CAPITALS.task.prompt(e)
-    assert scoring.exact_match(trained, prefix, [prompt], [e.answer]).all()
-    assert scoring.exact_match(trained, prefix, [prompt], [e.answer], end="").all()
-    assert not scoring.exact_match(trained, prefix, [prompt], [e.answer], end=" and").any()
-    assert not scoring.exact_match(trained, prefix, [prompt], [e.answer[:-1]]).any()
 
 
 # --- tokens at the seams ---------------------------------------------------------------------------------------
@@ -273,24 +253,6 @@ def test_sums_over_the_tokens_of_a_label_and_their_number_are_those_of_transform
     assert scoring.candidate_lengths(checkpoint, PROMPTS, labels).tolist() == tokens
 
 
-@pytest.mark.parametrize(
-    ("labels", "messages"),
-    [
-        (ALIKE, ["have 6 to 8 tokens"]),
-        (TASK.labels, ["have 1 to 2 tokens"]),
-        (("Paris", "Rome"), []),
-    ],
-)
-def test_what_a_reader_should_know_of_the_labels_is_told(tiny, labels, messages):
-    task = replace(TASK, labels=labels)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("default")
-        for _ in range(2):
-            scoring.require_distinct(tiny["llama"], task)
-    assert len(told) == len(messages)
-    assert all(re.search(message, str(one.message)) for message, one in zip(messages, told, strict=True))
-
-
 def test_the_token_that_tells_labels_apart_stands_where_they_part(tiny):
     checkpoint, queries = tiny["llama"], [Example({"text": "x"}, "unhappy", 0), Example({"text": "y"}, "unsure", 1)]
     tokens = [checkpoint.tokenize(f" {query.answer}") for query in queries]
@@ -346,18 +308,3 @@ def test_starter_equals_the_whole_prompt_and_learns_in_context(starter):
     few, many = (scoring.answer(starter, CAPITALS.task, scoring.encode(starter, its), asked) for its in (ids[:1], ids))
     assert few.correct.mean() == 0
     assert many.correct.mean() > 0.4
-
-
-@pytest.mark.slow
-def test_starter_tokens(starter):
-    assert starter.tokenizer.decode([starter.first_token_id]) == "<|endoftext|>"
-    assert starter.document_separator_id == starter.first_token_id == 0
-    for task in tasks.TASKS.values():
-        if task.labels is None:
-            continue
-        assert all(len(starter.tokenize(f" {word}")) == 1 for word in task.labels)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            scoring.require_distinct(starter, task)
-        prompt = task.prompt(Example(dict.fromkeys(task.fields, "a film"), ""))
-        assert scoring.answer_prefixes(starter, [prompt], task.labels) == [[]], "recorded at the prompt's last token"
