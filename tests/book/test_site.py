@@ -12,8 +12,7 @@ from conftest import ROOT
 from plotly.subplots import make_subplots
 from test_browser import PAGES
 
-from bookbuilder import executed, notebooks, renderers, sphinxext
-from bookbuilder.explorables import run_module
+from bookbuilder import executed, notebooks, renderers
 from bookbuilder.pages import cells
 from explainer.figures import curve_panels, dot_panels, dot_plot
 from explainer.theory.statistics import Interval
@@ -42,21 +41,6 @@ def test_record_has_every_finding_of_the_built_chapters_and_no_other(monkeypatch
     recorded = {name: [one["statement"] for one in chapters[name]["findings"]] for name in chapters}
     assert recorded == built, "make findings writes the record anew"
     assert sum(map(len, built.values())) > 100
-
-
-def test_where_the_browser_refuses_storage_the_page_has_one_that_forgets():
-    refused = '{ configurable: true, get() { throw new Error("SecurityError"); } }'
-    found = run_module(
-        f"""
-        globalThis.window = Object.defineProperties({{}}, {{ localStorage: {refused}, caches: {refused} }});
-        {sphinxext._FORGETFUL.removeprefix("<script>").removesuffix("</script>")}
-        window.localStorage.setItem("mode", 1);
-        const kept = ["mode", "theme"].map((key) => window.localStorage.getItem(key));
-        process.stdout.write(JSON.stringify([...kept, typeof window.caches]));
-        """,
-        None,
-    )
-    assert json.loads(found) == ["1", None, "undefined"]
 
 
 def test_script_json_cannot_be_closed_by_its_content():

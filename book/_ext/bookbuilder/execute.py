@@ -26,8 +26,8 @@ _VARIABLES = (
     "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS",
 )  # fmt: skip
 _PACKAGES = ("torch", "transformers", "numpy", "plotly", "anywidget")
-_OPTIONS = """--nbmake --overwrite --nbmake-timeout=1800 --dist=load --maxschedchunk=1 --reruns=1
-    --verbose --tb=no --no-header --no-summary"""
+_OPTIONS = """--nbmake --overwrite --nbmake-timeout=1800 -p bookbuilder.kernels --dist=load --maxschedchunk=1
+    --reruns=1 --verbose --tb=no --no-header --no-summary"""
 
 
 def surroundings() -> dict[str, str]:

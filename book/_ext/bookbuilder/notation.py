@@ -1,6 +1,6 @@
 """The symbols of the book: one table, `notation.toml`, the page made of it, and what the chapters use that it lacks.
 
-`python -m bookbuilder.notation` prints the symbols without a row. The symbols of a text are its LaTeX between dollar
+The symbols of a text are its LaTeX between dollar
 signs, taken apart into letters. What counts as one symbol, its *base*:
 
 - a letter (`W`, `h`) or a Greek letter (`\\eta`); `\\varphi` and `\\phi`, `\\ell` and `l` are different;
@@ -14,7 +14,6 @@ signs, taken apart into letters. What counts as one symbol, its *base*:
 
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -29,10 +28,7 @@ from bookbuilder.pages import markdown, reading_order
 
 SOURCE = Path(__file__).parent / "notation.toml"
 _PAGE = Path("book/reference/notation")
-
-
 HEADS = ("symbol", "meaning", "shape", "chapter")
-
 
 _NO_PROSE = re.compile(r"^(```+|~~~+).*?^\1\s*$|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE)
 _MATH = re.compile(r"\$\$(.+?)\$\$|(?<![\\$])\$(?!\s)([^$]+?)(?<![\s\\])\$(?!\d)", re.DOTALL)
@@ -147,9 +143,3 @@ def page(root: Path) -> str:
 def chapters(root: Path) -> dict[str, list[str]]:
     """The Markdown cells of all chapters, in reading order."""
     return {path.stem: markdown(path) for path in reading_order(root) if path.suffix == ".ipynb"}
-
-
-if __name__ == "__main__":
-    found = list(missing(chapters(Path()), table()))
-    print("\n".join(found) or "Chapters and table agree.")
-    sys.exit(bool(found))

@@ -3,7 +3,6 @@
 `python -m bookbuilder.notebooks book` mends them, with `--check` it only reports.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -66,30 +65,21 @@ def _ruff(paths: Sequence[Path], *, check: bool) -> int:
     return subprocess.run([*command, *(["--check"] if check else ["--quiet"]), *paths], check=False).returncode
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Check or mend the given notebooks and every one below the given folders."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("paths", nargs="+", type=Path)
-    parser.add_argument("--check", action="store_true", help="report, change nothing")
-    options = parser.parse_args(arguments)
-    given = (p for path in options.paths for p in ([path] if path.suffix == ".ipynb" else path.rglob("*.ipynb")))
-    paths = sorted(p for p in given if ".ipynb_checkpoints" not in p.parts)
-    if not paths:
-        parser.error(f"there is no notebook in {', '.join(map(str, options.paths))}")  # ruff would format all files
-    if not options.check:
-        for path in paths:
-            text = _text(mended(json.loads(path.read_text("utf8"))))
-            if text != path.read_text("utf8"):
-                path.write_text(text, "utf8")
-                print(f"{path}: mended")
-    failed = _ruff(paths, check=options.check) > 0
+def main(folder: Path, *, check: bool) -> int:
+    """Check or mend every notebook below a folder, and return an exit code."""
+    paths = sorted(path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+    for path in [] if check else paths:
+        text = _text(mended(json.loads(path.read_text("utf8"))))
+        if text != path.read_text("utf8"):
+            path.write_text(text, "utf8")
+            print(f"{path}: mended")
+    failed = _ruff(paths, check=check) > 0
     for path in paths:
-        notebook = json.loads(path.read_text("utf8"))
-        for problem in problems(notebook):
+        for problem in problems(json.loads(path.read_text("utf8"))):
             failed = True
             print(f"{path}: {problem}", file=sys.stderr)
     return int(failed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[-1]), check="--check" in sys.argv))

@@ -35,8 +35,6 @@ _BOXES = {  # a block quote that opens with one of these words in bold becomes a
     "This chapter failed": "danger",
     "This chapter was not executed": "danger",
 }
-
-
 _SCRIPTS = {  # what a page's HTML has, and what then serves it
     'class="math': "wide-math.js",
     "xp-term": "terms.js",
@@ -187,22 +185,8 @@ def _declare_parallel(app: Sphinx, *_: Any) -> None:
             app.extensions[name].parallel_read_safe = True
 
 
-_FORGETFUL = """<script>
-for (const name of ["localStorage", "sessionStorage", "caches"]) {
-  try { if (window[name] !== null) continue; } catch {}
-  const kept = new Map(), value = name === "caches" ? undefined : {
-    getItem: (key) => kept.get(key) ?? null, setItem: (key, its) => { kept.set(key, `${its}`); },
-    removeItem: (key) => { kept.delete(key); }, clear: () => kept.clear(),
-  };
-  Object.defineProperty(window, name, { value });
-}
-</script>"""
-"""Storage that lasts as long as the page, where the browser refuses another: the scripts of the theme end without."""
-
-
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
     """Give a page the scripts that it needs and a button for errors."""
-    context["metatags"] = _FORGETFUL + context.get("metatags", "")
     body = context.get("body", "")
     if edition := edition_of(app):
         body = translated(body, edition.said)

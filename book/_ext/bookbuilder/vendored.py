@@ -16,8 +16,6 @@ _MATHJAX = (
     "input/tex/extensions/html.js", "output/chtml.js", "output/chtml/fonts/", "a11y/assistive-mml.js",
 )  # fmt: skip
 """TeX as input, CommonHTML as output, its fonts."""
-
-
 MODEL = Path("_static", "explainer", "model")
 """Where a site has the model that runs in its pages."""
 
