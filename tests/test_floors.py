@@ -88,8 +88,11 @@ def test_theory_reads_no_files_and_no_models(name):
     assert {n for n in imported(SOURCES[name]) if n.partition(".")[0] in OUTSIDE} == set()
 
 
-def test_neither_the_package_nor_an_explorable_nor_help_waits_for_torch():
-    for module in ("explainer", "explainer.explorables", "explainer.commands", "explainer_lab.cli"):
-        code = f"import sys, {module}; print({{'torch', 'scipy'}} & set(sys.modules))"
+def test_torch_is_imported_by_no_module_of_the_results_and_by_no_explorable_or_help():
+    """Where nothing is estimated, nor is scipy."""
+    results = ", ".join(f"explainer.{name}" for name in SOURCES if name.startswith("results."))
+    light = ("explainer", "explainer.explorables", "explainer.commands", "explainer_lab.cli")
+    for modules in (results, *light):
+        code = f"import sys, {modules}; print({{'torch', 'scipy'}} & set(sys.modules))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert done.stdout == "set()\n"
+        assert done.stdout == ("{'scipy'}\n" if modules == results else "set()\n")

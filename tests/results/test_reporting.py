@@ -1,14 +1,11 @@
 """explainer.results.reporting and results: what many settings say together, and where they are found."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError
-from explainer.results import published, reporting
+from explainer.results import reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -149,14 +146,6 @@ def test_made_says_where_they_come_from():
         reporting.provenance(pd.DataFrame({"setting": ["of nobody"], "checkpoint": ["model"]}))
 
 
-def test_the_named_grids_are_those_with_most_of_the_settings_and_least_else():
-    cb, pairs, rates, controls = (set(results(name)["setting"]) for name in ("cb", "word-pairs", "rates", "controls"))
-    grids = published.read(PUBLISHED / "comparison", "grids")["grids"].to_pandas()
-    assert reporting._grids_with(grids, cb | pairs) == ["word-pairs", "cb"]
-    assert reporting._grids_with(grids, rates & controls) == ["rates"], "it has fewer others than controls"
-    assert reporting._grids_with(grids, {"of nobody"}) == []
-
-
 def test_a_setting_of_two_grids_counts_once():
     one, other, both = (results(of, "queries") for of in ("rates", "controls", ("rates", "controls")))
     assert set(both["setting"]) == set(one["setting"]) | set(other["setting"])
@@ -213,10 +202,3 @@ def test_one_task_given_three_times_is_not_known_better():
     apart = copies.assign(query_id=copies["task"] + copies["query_id"])
     narrow = reporting.similarity_interval(apart, "x", n_resamples=1000)
     assert narrow.high - narrow.low < 0.7 * (alone.high - alone.low)
-
-
-def test_a_model_takes_the_time_of_the_book_by_its_weights_and_a_small_one_by_its_layers():
-    for share, n_layers, ratio, least in ((0.5, 30, 0.5, 0), (4, 30, 4, 0), (0.001, 60, 0.2, 0), (0, 0, 0, 3)):
-        weights = [SimpleNamespace(numel=lambda share=share: share * published.WEIGHTS_OF_BOOK)]
-        model = SimpleNamespace(parameters=lambda of=weights: of, config=SimpleNamespace(num_hidden_layers=n_layers))
-        assert published.seconds_on(model, 100.0) == pytest.approx(100 * ratio or least)

@@ -6,7 +6,9 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from test_verdict import OWN, publish
 
+from explainer import commands
 from explainer.results import scorecard
 from explainer.results.intervals import Signs
 from explainer.results.published import GRIDS, results
@@ -150,6 +152,17 @@ def test_the_gap_of_momentum_is_that_of_the_stored_blocks():
     budgets = (results(f"{name}-longer", "budgets") for name in ("plain", "momentum"))
     plain, momentum = (of[of["tokens"] == of["tokens"].max()].set_index("seed")["other_genre"] for of in budgets)
     assert said[4] == pytest.approx((plain - momentum).mean(), abs=6e-4)
+
+
+def test_the_command_gives_the_books_tables_the_entries_of_their_page(tmp_path, capsys):
+    publish(tmp_path, "comparison")
+    assert commands.main(["scorecard", "--results", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    claims = re.findall(r"^ {2}(\S.*?)  +((?:not )?reproduced|cannot be asked here)  +(\S.*)$", out, re.MULTILINE)
+    own, book = ([tuple(found) for name, *found in claims if name.startswith(of)] for of in (OWN, "SmolLM2"))
+    assert own == book and book[:8] == [row.protocol for row in list(card().values())[:8]]
+    assert out.count("asks for models trained with momentum attention") == 4
+    assert out.startswith(f"{OWN}: on ") and "the claims say nothing about learning" in out
 
 
 @pytest.mark.parametrize(("low", "settled"), [(-0.01, False), (0.0, False), (0.01, True)])

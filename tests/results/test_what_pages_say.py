@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from conftest import ROOT
+from test_scorecard import asked
 
 from explainer.compare import head_circuits
 from explainer.explorables import Ladder
@@ -23,7 +24,6 @@ from explainer.results import (
     intervention_effects,
     language_models,
     papers,
-    scorecard,
     verdict,
 )
 from explainer.results.published import results
@@ -180,11 +180,10 @@ def test_claims_what_a_test_without_power_cannot_tell():
 
 def test_comparison_four_questions():
     """In bold: the paper's number, what it is read against, ours with its interval, what that is read against."""
-    asked = scorecard.beside_paper()
     for line, measure in zip(
         sentences("comparison", "**The paper: "), ("Rec2FTP", "SimAOU", "SimAM", "τ"), strict=True
     ):
-        said, of = re.findall(r"\d\.\d+", line.split("**")[1]), asked[measure]
+        said, of = re.findall(r"\d\.\d+", line.split("**")[1]), asked()[measure]
         printed = [number for number in (of.paper, of.paper_floor) if number is not None]
         known = [*printed, of.here.estimate, of.here.low, of.here.high, of.floor.estimate, of.floor.low, of.floor.high]
         assert len(said) >= len(printed) + 3
@@ -352,8 +351,8 @@ def test_verdict_rows_are_those_of_its_tables():
     assert [words["like training"], rule["like training"]] == likes and len(words) > 1 < len(rule)
     changes = results("agreement", "changes")
     whole = (changes["epochs"] == 10) & (changes["rate"] == changes["lr"])
-    for kind, asked in {"context": changes["kind"] == "ICL", "training": whole}.items():
-        own = changes[asked & (changes["lesson"] == "own")].groupby("task")["accuracy"].mean().mean()
+    for kind, of_kind in {"context": changes["kind"] == "ICL", "training": whole}.items():
+        own = changes[of_kind & (changes["lesson"] == "own")].groupby("task")["accuracy"].mean().mean()
         found = agreement.accuracy_by_lesson(changes)[f"after the {kind}"]
         assert found["the same"].estimate == pytest.approx(own) and found["another task"].estimate < own
 

@@ -1,12 +1,8 @@
-"""The one reducer of tables, by hand; the thirds of the layers; and that no module of the results needs torch."""
-
-import subprocess
-import sys
+"""The one reducer of tables, by hand; and the thirds of the layers."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT
 from toy_tables import assert_student, crossed
 
 from explainer.results import intervals
@@ -16,14 +12,6 @@ from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
 TASKS, SEEDS = ("a", "b"), (0, 1, 2)
-
-
-def test_no_module_of_the_results_imports_torch():
-    names = [path.stem for path in (ROOT / "src/explainer/results").glob("*.py") if path.stem != "__init__"]
-    imports = "; ".join(f"import explainer.results.{name}" for name in names)
-    code = f"import sys; {imports}; assert len(sys.modules) > 100 and 'torch' not in sys.modules"
-    assert len(names) > 10
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(
@@ -126,12 +114,12 @@ def test_a_seed_that_lacks_one_task_counts_for_the_others():
     # Seeds are independent: over many draws the interval holds the true mean, 0, in about 95 of 100.
     rng = np.random.default_rng(2)
     held = 0
-    for _ in range(300):
+    for _ in range(100):
         draw = rng.normal(size=(8, 3)) + rng.normal(size=(8, 1))
         draw[rng.integers(8), rng.integers(3)] = np.nan
         interval = intervals.mean_difference(of_seeds(draw).dropna(), of_seeds(np.zeros((8, 3))), "x")
         held += interval.low <= 0 <= interval.high
-    assert 0.9 < held / 300 < 0.99
+    assert 0.9 < held / 100 < 0.99
 
 
 def test_signs_are_counted_after_correction():
