@@ -71,7 +71,7 @@ node_modules/.package-lock.json: package.json package-lock.json $(BIN)/.installe
 	@touch $@
 
 test: $(BIN)/.installed fetch lint book node_modules/.package-lock.json  ## run every test: package, notebooks, JavaScript, built site
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations=10 -m "not weekly"
+	$(BIN)/python -m pytest -p no:nbmake --numprocesses $(WORKERS) --dist worksteal --durations=10 -m "not weekly"
 
 lint: $(BIN)/.installed  ## style of the code, its types, and hygiene of the notebooks
 	$(BIN)/ruff check .

@@ -20,17 +20,6 @@ from explainer.theory.statistics import Interval
 from explainer_lab import cli
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
-from explainer_lab.language_models import LanguageModels, TrainingSetting
-
-
-def test_fetch_passes_its_options_on_and_lists_what_is_there(monkeypatch, capsys, tmp_path):
-    calls = []
-    monkeypatch.setattr(assets, "fetch", lambda names, *, offline: calls.append((names, offline)) or {"news": tmp_path})
-    assert commands.main(["fetch", "--offline", "news"]) == commands.main(["fetch"]) == 0
-    assert calls == [(["news"], True), (None, False)]
-    header, row, *_ = capsys.readouterr().out.splitlines()
-    assert header.split() == ["name", "what", "download", "licence"]
-    assert row.split()[0] == "news" and "3.0 MB" in row and "MIT" in row
 
 
 @pytest.mark.parametrize(
@@ -128,20 +117,6 @@ def test_a_changed_entry_is_refused_where_its_results_are(example, tmp_path, cap
     assert "computed from other data than are here: use another directory" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--tasks", "tones"], r"no task 'tones'. Did you mean 'tone'\? Known tasks: reviews, .*, tone\."),
-        (["--task-file", "none.toml"], "cannot read the task file none.toml"),
-        (["--data-dir", "elsewhere"], r"task 'tone': cannot read elsewhere.tone.train\.jsonl"),
-    ],
-)
-def test_what_can_be_wrong_with_an_own_task(example, tmp_path, capsys, options, message):
-    assert cli.main([*example, *options]) == 1
-    assert re.search(f"explainer: .*{message}", capsys.readouterr().err)
-    assert not (tmp_path / "my_results").exists()
-
-
 # --- train -----------------------------------------------------------------------------------------------------
 
 
@@ -170,21 +145,6 @@ def test_train_stores_a_pair_and_lists_it(corpus, tmp_path, capsys):
     assert capsys.readouterr().out.count("\nstored ") == 2
     assert cli.main([*command, "--list"]) == 0  # by default the results are in the cache
     assert capsys.readouterr().out.count("\nwaiting ") == 2
-
-
-def test_train_takes_grids_from_a_file(monkeypatch, tmp_path, capsys):
-    path = tmp_path / "grids.toml"
-    path.write_text('[half]\naverage = ["none", "momentum"]\neta = 0.5\n[fast]\nlr = 0.01\n')
-    calls = recorded(monkeypatch, LanguageModels)
-    command = ["language-models", "--results", str(tmp_path), "--grid", str(path)]
-    assert cli.main(command) == 0
-    assert cli.main([*command, "--only", "fast"]) == 0
-    assert [len(settings) for settings, _ in calls] == [3, 1]
-    assert calls[1][0] == [TrainingSetting(lr=0.01)]
-    assert cli.main([*command, "--only", "fast", "--seeds", "3", "4"]) == 0
-    assert calls[2][0] == [TrainingSetting(lr=0.01, seed=seed) for seed in (3, 4)]
-    assert cli.main([*command, "--only", "slow"]) == 1
-    assert "has no grid 'slow'; it has half, fast" in capsys.readouterr().err
 
 
 # Another model, and a task of one's own, in every study.

@@ -5,18 +5,13 @@ from collections import Counter
 
 import pytest
 from conftest import ROOT
-from pybtex.database import parse_file, parse_string
+from pybtex.database import parse_file
 
-from bookbuilder import bibliography, pages
+from bookbuilder import pages
 
 VERDICTS = ("Checked", "Checked in part", "Not checked")
 ARXIV = re.compile(r"(?:arxiv\.org/(?:abs|pdf)/|arxiv[: ]\s*)(\d{4}\.\d{4,5})", re.IGNORECASE)
 CITED = re.compile(r"\{cite:\w+\}`([^`]+)`")
-EXAMPLE = r"""
-@article{zhang2024trained, title={Trained}, journal={J}, year={2024}, checked={Checked: its {O}wn page.},
-  author={Zhang, Ruiqi and Frei, Spencer}}
-@misc{holm1979simple, title={Simple}, author={Holm, Sture}, year={1979}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +43,3 @@ def test_one_entry_for_a_paper(references):
     titles = Counter(re.sub(r"\W", "", entry.fields["title"]).lower() for entry in references.values())
     numbers = Counter(filter(None, map(arxiv, references.values())))
     assert [what for what, times in (titles | numbers).items() if times > 1] == []
-
-
-def test_the_page_shows_what_was_checked():
-    style, example = bibliography.Checked(), parse_string(EXAMPLE, "bibtex").entries
-    shown = style.format_entry("1", example["zhang2024trained"]).text.render_as("html")
-    assert shown.endswith(' <em>Checked</em>: its <span class="bibtex-protected">O</span>wn page.')
-    assert style.format_entry("2", example["holm1979simple"]).text.render_as("text").endswith("1979.")

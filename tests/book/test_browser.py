@@ -109,8 +109,14 @@ def visit(browser, address, tabs):
             page.goto("about:blank")
 
 
-@pytest.mark.parametrize("path", [*PAGES, *TRANSLATED[::3]])
-def test_page_is_whole_accessible_and_fits(visit, path):
+ASKED = [(path, i % 5 == 0) for i, path in enumerate([*PAGES, *TRANSLATED[::3]])]
+"""Pages, and whether axe is asked: in the weekly run of all, else of every fifth, which are of all kinds."""
+
+
+@pytest.mark.parametrize(
+    ("path", "axe"), [*ASKED, *(pytest.param(path, True, marks=pytest.mark.weekly) for path, axe in ASKED if not axe)]
+)
+def test_page_is_whole_accessible_and_fits(visit, path, axe):
     """Nothing broken, nothing from outside, no axe finding, and no page wider than a phone.
 
     Every second page as on a desk in light, the others as on a phone in the dark; translations the other way.
@@ -128,6 +134,8 @@ def test_page_is_whole_accessible_and_fits(visit, path):
     seen.page.wait_for_function(f"document.documentElement.scrollWidth <= {PHONE}", timeout=30_000)
     seen.page.set_viewport_size({"width": width, "height": 900})
     assert seen.page.evaluate("document.documentElement.dataset.theme") == scheme
+    if not axe:
+        return
     seen.page.evaluate(ONE_OF_EACH_KIND)
     results = Axe().run(seen.page, context={"exclude": [[part] for part in THEME_PARTS]}, options=ONLY_VIOLATIONS)
     assert [
@@ -151,10 +159,11 @@ OUTSIDE_THEIR_FIGURE = """() => [...document.querySelectorAll(".xp-plotly")].fla
 })"""
 
 
-@pytest.mark.parametrize("page", ["story", "chapters/what_makes_it_learning", "chapters/how_far_it_reaches"])
-@pytest.mark.parametrize("folder", ["", "zh/"])
-def test_figures_fit_a_phone_that_is_turned_and_names_at_their_axes_do_not_meet(visit, folder, page):
-    seen = visit(f"{folder}book/{page}.html", width=844)
+@pytest.mark.parametrize(
+    "page", ["book/story", "book/chapters/what_makes_it_learning", "zh/book/chapters/how_far_it_reaches"]
+)
+def test_figures_fit_a_phone_that_is_turned_and_names_at_their_axes_do_not_meet(visit, page):
+    seen = visit(f"{page}.html", width=844)
     seen.scroll()
     seen.page.set_viewport_size({"width": PHONE, "height": 740})
     seen.page.wait_for_function(f"() => ({OUTSIDE_THEIR_FIGURE})().length === 0")

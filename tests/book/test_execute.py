@@ -139,17 +139,6 @@ def test_an_interrupted_build_keeps_what_is_finished_and_leaves_nothing_half_wri
     assert list((tmp_path / executed.FOLDER).glob(".*.tmp")) == []
 
 
-def test_every_failure_is_explained():
-    error = {"output_type": "error", "ename": "AssertionError", "evalue": "", "traceback": ["----> 3 assert 1 == 2"]}
-    for outputs, said, expected in (
-        ([error], "", "cell 0: AssertionError: assert 1 == 2. Mend"),
-        ([], "worker 'gw0' crashed while running 'a.ipynb'", "memory ran out"),
-        ([], "NBMAKE INTERNAL ERROR\n[Errno 28] No space left on device\n", "No space left"),
-    ):
-        notebook = small_book.notebook_of([small_book.code_cell("1", outputs=outputs)])
-        assert expected in executed.failure(notebook, said)
-
-
 def test_a_chapter_that_was_not_executed_or_a_finding_that_does_not_hold_is_an_error_where_it_is_strict(tmp_path):
     keep(tmp_path / "a.ipynb", {"statement": "s", "value": 3.0, "relation": "<", "bound": 2.0})
     assert [executed.summary([tmp_path / "a.ipynb"], strict=strict) for strict in (False, True)] == [0, 1]

@@ -2,7 +2,6 @@
 
 import pytest
 from conftest import ROOT
-from small_book import code_cell
 
 from bookbuilder import pages
 
@@ -20,23 +19,6 @@ from bookbuilder import pages
 )
 def test_minutes_are_those_of_what_stands_open(text, expected):
     assert pages.minutes([{"cell_type": "markdown", "source": text}]) == expected
-
-
-def test_visible_code_and_figures_take_minutes():
-    code = "x = 1\n\n" * 20 + 'texts.figure("a", drawn)\ntexts.table("b")\n'
-    hidden = [{"tags": ["hide-input"]}, {"tags": ["remove-cell"]}]
-    assert [pages.minutes([code_cell(code * 2, metadata=its)]) for its in ({}, *hidden)] == [18, 3, 1]
-    assert pages.minutes([code_cell("def step(x): ...\n" * 60 + "exercises.step(step)")]) == 1
-
-
-def test_an_explorable_counts_where_it_is_shown():
-    imports = code_cell(
-        "from explainer.explorables import Ladder, OnePlane\nfrom explainer.page import LiveGPT\nLadder(rung=5)",
-        metadata={"tags": ["remove-input"]},
-    )
-    shown = code_cell("OnePlane()\nprint(OnePlane)", metadata={"tags": ["remove-input"]})
-    cells = [imports, shown, {"cell_type": "markdown", "source": "```{explorable} OneStep\n```"}]
-    assert pages.to_read(cells) == {"words": 0, "figures": 0, "explorables": 3, "lines": 0}
 
 
 def test_every_page_of_the_folders_is_in_the_contents():

@@ -50,11 +50,3 @@ def test_findings_move_into_one_fold(values, said, opens):
     assert (title, end) == ("# T", "end")
     assert f"<summary>{said}</summary>" in fold and (" open>" in fold) == opens
     assert fold.count("&lt;b&gt;It&lt;/b&gt; falls") == len(values)
-
-
-def test_spare_exercises_are_one_fold():
-    inside = [text("> **Exercise 3, easy.** Do."), code_cell("exercises.a(b)"), text("> **Exercise 4, easy.** Do.")]
-    after = text("## Where to look closer\n\nlinks")
-    made = shown_page("reference/a", text("# T"), text("## More exercises"), *inside, after)
-    begin = '<details class="xp-spare"><summary>More exercises (2)</summary>'
-    assert made == ["# T", begin, *(cell["source"] for cell in inside), "</details>", after["source"]]

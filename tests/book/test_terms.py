@@ -1,15 +1,12 @@
-"""Definitions in place, by mouse, keyboard and touch, and captions in two parts, in a browser."""
+"""Definitions in place, by mouse, keyboard and touch, in a browser."""
 
 import json
 
 import pytest
-from conftest import ROOT, drawn_again
+from conftest import drawn_again
 from test_browser import PHONE, tabs, visit  # noqa: F401 - fixtures
 
-from explainer.figures import Table
-
 pytestmark = [pytest.mark.browser, drawn_again]
-STATIC = ROOT / "book" / "_ext" / "bookbuilder" / "static" / "explainer"
 PAGE = "book/chapters/attention_as_weight_update.html"
 
 
@@ -68,19 +65,3 @@ def test_touch_on_a_phone(visit, definitions):  # noqa: F811
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
     term.tap()
     page.wait_for_url("**/glossary.html#term-*")
-
-
-def test_the_second_part_of_a_caption_is_smaller_and_folded_on_a_phone(browser):
-    table = Table(["a"], [["b"]], "What to see.", "Live.", "Means over twenty draws.")._repr_mimebundle_()["text/html"]
-    page = browser.new_page(viewport={"width": 1000, "height": 740})
-    page.set_content(f"<style>{(STATIC / 'site.css').read_text('utf-8')}</style><main class='bd-main'>{table}</main>")
-    sample, summary = page.get_by_text("Means over twenty draws."), page.get_by_text("How it was measured")
-    assert sample.is_visible() and not summary.is_visible()
-    assert sample.bounding_box()["height"] > 10
-    size = "(element) => parseFloat(getComputedStyle(element).fontSize)"
-    assert sample.evaluate(size) < page.locator("figcaption").evaluate(size)
-    page.set_viewport_size({"width": 390, "height": 740})
-    assert not sample.is_visible()
-    summary.click()
-    assert sample.is_visible()
-    page.close()

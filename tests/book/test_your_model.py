@@ -47,7 +47,7 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     seen = dict(re.findall(r"^(llama_\d+) .*  (.*)$", typed(look, *both).out, re.MULTILINE))
     assert seen == {"llama_0": "not settled", "llama_400": "yes"}
     tried = typed(choose, *both, "--model", "llama_400", "--lr", "0.01", "0.03", "--seeds", "100", "101").out
-    few = [*both, "--lr", re.search(r"chosen: --lr (\S+)", tried)[1], "--seeds", "0", "1"]
+    few = [*both, "--epochs", "1", "--lr", re.search(r"chosen: --lr (\S+)", tried)[1], "--seeds", "0", "1"]
     shown = typed(run, *few)
     assert shown.out.count("llama_400-side-k8") == 2 and "llama_400: 2 to compute" in shown.err
     published = typed(publish, *few)
@@ -69,4 +69,7 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     assert "\nllama_400: on side, not tasks of the paper; demonstrations add " in typed(scorecard).out
     assert (tmp_path / "verdict.html").stat().st_size > 10**6
     exec(DRAWN, names := {})
-    assert all("llama_400" in rows for rows in names["five_rows"]("mine").values())
+    found = names["five_rows"]("mine")
+    assert list(found) == ["llama_0", "llama_400"]
+    for rows in found.values():
+        assert list(rows) == ["like training", "on these examples", "carried by one vector"]

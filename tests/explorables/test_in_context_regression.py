@@ -186,12 +186,6 @@ def test_query_that_the_points_say_nothing_about(javascript):
     assert not any("nothing about it" in javascript[name]["words"] for name in ("equal z", "a curve", "two alike"))
 
 
-# Pictures and sizes
-
-
-# The traits
-
-
 # In a browser
 
 

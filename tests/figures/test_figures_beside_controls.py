@@ -4,16 +4,6 @@ from explainer.figures import beside_controls
 from explainer.theory.statistics import Interval
 
 
-def test_every_value_stands_in_its_row():
-    values = {"capitals": [0.1, -0.1, 0.05], "plurals": [0.2, -0.2]}
-    figure = beside_controls.clouds_with_markers(values, {"FT": {"capitals": 0.4, "plurals": 0.3}}, "SimAOU")
-    clouds, marked = figure.data[:2], figure.data[2]
-    assert [list(cloud.x) for cloud in clouds] == list(values.values())
-    assert all(abs(y - i) <= 0.25 for i, cloud in enumerate(clouds) for y in cloud.y)
-    assert (marked.name, list(marked.x), list(marked.y)) == ("FT", [0.4, 0.3], [0, 1])
-    assert [bool(trace.showlegend) for trace in clouds] == [True, False] and figure.layout.yaxis.showgrid is False
-
-
 def test_table_has_a_row_for_each_control_and_says_where_a_measure_is_missing():
     difference = Interval(-0.3, -0.4, 0.1, 0.02)
     rows = beside_controls.table_rows({("pairs", "ascent", "x"): difference, ("pairs", "untrained", "y"): difference})

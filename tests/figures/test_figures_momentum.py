@@ -1,11 +1,9 @@
 """The readout, the figures and the cells of tables of the pages on optimisers and momentum attention."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from explainer.figures import momentum
-from explainer.theory.statistics import Interval, student
 
 B, T, VOCABULARY = 60, 24, 5
 
@@ -53,23 +51,3 @@ def test_ratios_are_taken_pair_by_pair():
 def test_a_form_is_exact_where_no_error_exceeds_rounding():
     found = momentum.exactness({"one": [1e-16, 3e-16, 2e-16], "other": [0.0, 0.3, 0.1]})
     assert found == {"one": "exact, 2e-16 (3e-16)", "other": "<strong>no</strong>, 0.10 (0.30)"}
-
-
-def test_gap_curves_have_a_bar_at_every_fourth_point():
-    values = pd.DataFrame([[0.0, 1.0]] * 8)
-    bars = momentum.gap_curves({"a": values}).data[-1].error_y.array
-    interval = student(values.loc[0])
-    expected = pytest.approx(interval.high - interval.estimate, rel=1e-3)
-    assert [place for place, bar in enumerate(bars) if bar is not None] == [3, 7] and bars[3] == expected
-
-
-def test_effects_draw_each_seed_and_the_mean():
-    nan = float("nan")
-    rows = {"a, early": ([-40.0, -30.0, -26.0], Interval(-33.0, -50.0, -10.0)), "b": ([10.0], Interval(10.0, nan, nan))}
-    figure = momentum.effect_sizes(rows, "nats")
-    seeds, mean, other, alone = figure.data
-    assert seeds.x == (-40, -30, -26) and mean.x == (-33,)
-    assert (mean.error_x.array, mean.error_x.arrayminus) == ((23,), (17,))
-    assert alone.error_x.array is None and not alone.showlegend and not other.showlegend
-    assert figure.layout.xaxis.title.text == "nats"
-    assert figure.layout.yaxis.ticktext == ("a,<br>early", "b")

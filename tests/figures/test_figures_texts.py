@@ -75,10 +75,6 @@ def test_a_live_figure_says_what_the_cells_since_the_last_one_took(words, cell, 
     assert told == ["Stored."]
 
 
-def test_outside_a_notebook_nothing_is_timed(words):
-    assert re.fullmatch(r"Live: computed in this page on \d+ threads?, seed 3\.", words.table("c", n=3).provenance)
-
-
 @pytest.mark.parametrize("call", [{"name": "d"}, {"name": "a"}, {"name": "b"}])
 def test_what_is_missing_is_an_error(words, call):
     with pytest.raises(KeyError):

@@ -191,8 +191,9 @@ FEW = 6
 KEPT_WORKER = f"""window.Worker = class extends Worker {{
     constructor(...given) {{ super(...given); window.kept = this; }}
     postMessage(message) {{
-        const few = ["queries", "asked"].filter((name) => message[name]).map((name) => [name, message[name].slice(0, {FEW})]);
-        super.postMessage({{ ...message, ...Object.fromEntries(few) }});
+        for (const name of ["queries", "asked"])
+            if (message[name]) message = {{ ...message, [name]: message[name].slice(0, {FEW}) }};
+        super.postMessage(message);
     }}
 }}"""
 
