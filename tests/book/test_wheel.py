@@ -33,7 +33,8 @@ def test_a_wheel_in_any_directory_has_results_weights_words_and_scripts(tmp_path
     shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", place, str(source)]
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", place]
+    install = [sys.executable, "-m", "pip", "install", *options, str(source)]
     subprocess.run(install, check=True, capture_output=True, text=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("EXPLAINER_")}
     done = subprocess.run(

@@ -13,7 +13,7 @@ from conftest import ROOT
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "families",
-    [("gpt2", "llama"), pytest.param(("gpt_neox", "opt", "xglm"), marks=pytest.mark.weekly)],
+    [("llama",), pytest.param(("gpt2", "gpt_neox", "opt", "xglm"), marks=pytest.mark.weekly)],
     ids="-".join,
 )
 def test_every_part_gives_the_numbers_of_the_processor_and_what_a_gpu_refuses_is_refused(families):
