@@ -1,7 +1,6 @@
 """Corpora to train language models on: documents, their split, a tokenizer made for them, and the tokens."""
 
 import hashlib
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,14 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from explainer.data import assets
 from explainer.data.assets import Document
-from explainer.data.files import fresh_folder
 from explainer.errors import ExperimentError
 
 DEFAULT = assets.DOCUMENTATION.name
@@ -28,7 +24,6 @@ SEPARATOR = "<|endoftext|>"
 
 SMALLEST_VOCABULARY = 257  # the bytes and the separator
 _HELD_OUT_EVERY = 10
-_LAYOUT = 1  # of the cached tokens; raised when they are made in another way
 _TITLE = re.compile(r" = [^=].* = \n")  # WikiText has a line per row; an article starts at its title
 
 
@@ -41,14 +36,6 @@ class _Corpus:
     licence: str
     train: tuple[Document, ...] = field(repr=False)
     held_out: tuple[Document, ...] = field(repr=False)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the names and texts of both parts."""
-        digest = hashlib.sha256()
-        for document in (*self.train, None, *self.held_out):
-            digest.update(repr(document and (document.name, document.text)).encode())
-        return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,24 +82,40 @@ def _load(name: str = DEFAULT) -> _Corpus:
     if path.is_file():
         documents = _named(part.strip("\n") for part in re.split(r"\n{3,}", path.read_text("utf-8-sig")))
         return _Corpus(path.name, path.name, "your own", *_split(documents, name))
+    import datasets  # optional, and it takes a second to import  # noqa: PLC0415
+
     if path.is_dir():
-        return _Corpus(path.name, path.name, "see the data set's card", *_from_disk(path))
-    source = f"huggingface.co/datasets/{name.partition(':')[0]}"
-    return _Corpus(name, source, "see the data set's card", *_from_hub(name))
+        return _Corpus(
+            path.name, path.name, "see the data set's card", *_parts(datasets.load_from_disk(path), path.name)
+        )
+    hub_id, _colon, configuration = name.partition(":")
+    try:
+        found = datasets.load_dataset(hub_id, configuration or None)
+    except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
+        raise ExperimentError(f"{name!r} is no file or directory, and no data set of the hub ({error}).") from error
+    return _Corpus(name, f"huggingface.co/datasets/{hub_id}", "see the data set's card", *_parts(found, name))
 
 
 def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
-    """The tokens of a corpus with a byte-level BPE vocabulary made from its training part; made once, then cached.
+    """The tokens of a corpus with a byte-level BPE vocabulary made from its training part.
 
     Raises ExperimentError if the corpus cannot be loaded or the vocabulary cannot hold the 256 bytes and the separator.
     """
     if vocabulary < SMALLEST_VOCABULARY:
         raise ExperimentError(f"vocabulary = {vocabulary} is too small; the least is {SMALLEST_VOCABULARY}.")
     corpus = _load(name)
-    home = assets.cache_dir() / "corpora" / f"{corpus.digest[:16]}-{vocabulary}-{_LAYOUT}"
-    if not home.exists():
-        _write(corpus, vocabulary, home)
-    return _read(corpus, home)
+    tokenizer = _train_tokenizer((document.text for document in corpus.train), vocabulary)
+    train, held_out = (_encoded(tokenizer, part) for part in (corpus.train, corpus.held_out))
+    return Tokens(
+        corpus=corpus.name,
+        source=corpus.source,
+        licence=corpus.licence,
+        tokenizer=tokenizer,
+        train=torch.cat(train),
+        held_out=torch.cat(held_out),
+        starts=torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1],
+        documents=tuple(document.name for document in corpus.held_out),
+    )
 
 
 def other_genre(tokens: Tokens) -> Tensor:
@@ -154,22 +157,6 @@ def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ..
     return tuple(kept), tuple(documents[last::_HELD_OUT_EVERY])
 
 
-def _from_disk(path: Path) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    import datasets  # optional, and it takes a second to import  # noqa: PLC0415
-
-    return _parts(datasets.load_from_disk(path), path.name)
-
-
-def _from_hub(name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
-    import datasets  # noqa: PLC0415
-
-    hub_id, _colon, configuration = name.partition(":")
-    try:
-        return _parts(datasets.load_dataset(hub_id, configuration or None), name)
-    except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
-        raise ExperimentError(f"{name!r} is no file or directory, and no data set of the hub ({error}).") from error
-
-
 def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
     """The training and held-out documents of a data set or of its splits."""
     splits = found if isinstance(found, Mapping) else {"train": found}
@@ -202,28 +189,6 @@ def _named(texts: Iterable[str]) -> list[Document]:
 
 def _spaced(text: str) -> str:
     return " ".join(text.split())
-
-
-# The cache
-
-
-def _write(corpus: _Corpus, vocabulary: int, home: Path) -> None:
-    tokenizer = _train_tokenizer((document.text for document in corpus.train), vocabulary)
-    held_out = _encoded(tokenizer, corpus.held_out)
-    starts = torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1]
-    streams = {"train": torch.cat(_encoded(tokenizer, corpus.train)), "held_out": torch.cat(held_out), "starts": starts}
-    names = json.dumps([document.name for document in corpus.held_out])
-    with fresh_folder(home) as fresh:
-        tokenizer.save(str(fresh / "tokenizer.json"))
-        save_file(streams, fresh / "tokens.safetensors", metadata={"documents": names})
-
-
-def _read(corpus: _Corpus, home: Path) -> Tokens:
-    tokenizer = Tokenizer.from_file(str(home / "tokenizer.json"))
-    with safe_open(home / "tokens.safetensors", "pt") as file:
-        streams = {name: file.get_tensor(name) for name in ("train", "held_out", "starts")}
-        names = json.loads(file.metadata()["documents"])
-    return Tokens(corpus.name, corpus.source, corpus.licence, tokenizer, **streams, documents=tuple(names))
 
 
 def _encoded(tokenizer: Tokenizer, documents: Iterable[Document]) -> list[Tensor]:

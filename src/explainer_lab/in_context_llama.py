@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
-from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explainer.models import loading
-from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer_lab import regression_words
 from explainer_lab.language_models import BETAS
+from explainer_lab.small_models import descent
 
 EVERY = 100  # steps from one snapshot of a training to the next
 
@@ -63,24 +62,22 @@ def _initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
 
 
 def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int, LlamaForCausalLM]]:
-    """Train on fresh texts, and yield (step, model) before the first step and after every EVERY steps.
+    """Train by `small_models.descent`, and yield (step, model) before the first step and after every EVERY steps.
 
-    The loss is the mean over all tokens after the first of -log p(token | tokens before it). The rate rises over 5 % of
-    the steps and falls to 0 along half a cosine. It is one model, which changes when the next is asked for. Repeated on
-    the same machine the weights are the same to the bit.
+    The loss is the mean over all tokens after the first of -log p(token | tokens before it). It is one model, which
+    changes when the next is asked for.
     """
     model = _initial_model(setting)
-    optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=BETAS)
-    generator = Generator().manual_seed(setting.seed)
-    yield 0, model
-    for step in tqdm(range(setting.steps), desc="training", unit="step", leave=False, disable=not progress):
+
+    def loss(_step: int, generator: Generator) -> Tensor:
         ids = regression_words.sequences(setting.batch, setting.n_examples + 1, generator)
         logits = model(ids[:, :-1], use_cache=False).logits
-        loss = cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        clipped_step(model.parameters(), optimizer, loss, lr, step)
-        if (step + 1) % EVERY == 0:
-            yield step + 1, model
+        return cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+
+    yield 0, model
+    for step, _ in enumerate(descent(model, setting, loss, beta_2=BETAS[1], progress=progress), 1):
+        if step % EVERY == 0:
+            yield step, model
 
 
 def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:

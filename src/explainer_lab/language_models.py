@@ -2,27 +2,20 @@
 
 Settings that differ in `eta` and `average` alone start from the same weights, to the bit, and see the same windows of
 the same text in the same order. One run gives a model at several budgets of tokens: a trunk is trained at a constant
-rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0. A run that was killed resumes
-from its last checkpoint and ends with the same bits.
+rate, and for each budget a branch leaves it after four fifths and lowers the rate to 0.
 Source: Dai et al. (2023), section 5; the branches: Hägele et al. 2024, arXiv 2405.18392.
 """
 
 import copy
 import hashlib
-import json
 import math
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Optimizer
@@ -30,8 +23,8 @@ from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explainer.data import assets
-from explainer.data.files import Tables, replace_file
-from explainer.errors import CheckpointError, ExperimentError
+from explainer.data.files import Tables
+from explainer.errors import ExperimentError
 from explainer.models import loading, momentum_attention
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.results.language_models import CURVE_WINDOWS
@@ -200,42 +193,21 @@ def _model_flops(setting: TrainingSetting, n_parameters: int, n_tokens: int) -> 
 # One run
 
 
-@dataclass
-class _State:
-    """Where a run stands, beside weights and moments: steps of the trunk, seconds, the curve, finished budgets."""
-
-    step: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    losses: list[float] = field(default_factory=list)  # since the last point of the curve
-    curve: dict[str, list] = field(default_factory=lambda: {"step": [], "train": [], "held_out": []})
-    budgets: list[dict[str, Any]] = field(default_factory=list)
-
-
 @dataclass(frozen=True, eq=False)
 class _Trained:
-    """The model of the largest budget, the result (the numbers that are determined) and the run (how long it took)."""
+    """The model of the largest budget, losses along the trunk, and what was measured at the end of every budget."""
 
     model: LlamaForCausalLM = field(repr=False)
-    result: Mapping[str, Any]
-    run: Mapping[str, Any]
+    curve: dict[str, list]
+    budgets: list[dict[str, Any]]
 
 
-def train(
-    setting: TrainingSetting,
-    tokens: Tokens,
-    other_genre: Tensor,
-    *,
-    checkpoint: Path | None = None,
-    every: int = 100,
-    progress: bool = True,
-) -> _Trained:
-    """Train one model, from the checkpoint if there is one, and evaluate it at every budget.
+def train(setting: TrainingSetting, tokens: Tokens, other_genre: Tensor, *, progress: bool = True) -> _Trained:
+    """Train one model and evaluate it at every budget.
 
     AdamW with the norm of the gradient clipped to 1; weight decay on matrices only. `other_genre` is a stream of
-    tokens to evaluate on beside the held-out part. With `checkpoint`, a file, the state is kept there every so many
-    steps of the trunk and where a branch begins. Raises DivergenceError when the loss is not finite, CheckpointError
-    for a checkpoint that is damaged or of another run, ExperimentError when the corpus is too short.
+    tokens to evaluate on beside the held-out part. Raises DivergenceError when the loss is not finite, ExperimentError
+    when the corpus is too short.
     """
     evaluate = _Evaluation(setting, tokens, other_genre)
     if len(tokens.train) <= setting.length:
@@ -243,67 +215,39 @@ def train(
             f"the training part of {tokens.corpus!r} has {len(tokens.train)} tokens, a window takes "
             f"{setting.length + 1}; take a longer corpus or a shorter length."
         )
-    model = _initial_model(setting)
-    optimiser = _optimiser(model, setting)
-    state = _resumed(checkpoint, setting, model, optimiser)
-    descent, branch = _Descent(setting, tokens.train, state, evaluate), None
-    done = state.step + sum(one["steps"] // _DECAYING for one in state.budgets)
-    with tqdm(total=setting.work, initial=done, desc=setting.slug, unit="step", disable=not progress) as bar:
-        for budget in setting.budgets[len(state.budgets) :]:
-            while state.step < setting.decay_begins(budget):
-                descent.step(model, optimiser, bar)
-                if checkpoint and (state.step % every == 0 or state.step == setting.decay_begins(budget)):
-                    _save_state(checkpoint, setting, model, optimiser, state)
-            branch = descent.branch(model, optimiser, budget, bar)
-            state.budgets.append({"steps": budget, **evaluate(branch)})
-    if branch is None:
-        raise CheckpointError(f"{checkpoint} is of a training that has ended; remove it.")
-    seconds = {"seconds": state.seconds, "cpu_seconds": state.cpu_seconds}
-    return _Trained(branch, _result(branch, setting, state), seconds)
+    trunk = branch = _initial_model(setting)
+    optimiser, done = _optimiser(trunk, setting), 0
+    losses, budgets = [], []
+    curve: dict[str, list] = {"step": [], "tokens": [], "train": [], "held_out": []}
+    with tqdm(total=setting.work, desc=setting.slug, unit="step", disable=not progress) as bar:
+        for budget in setting.budgets:
+            for step in range(done, setting.decay_begins(budget)):
+                losses.append(_descend(trunk, optimiser, setting, tokens.train, step, budget=setting.steps))
+                done = step + 1
+                if done % max(1, setting.steps // _CURVE_POINTS) == 0:
+                    mean = math.fsum(losses) / len(losses)
+                    point = done, done * setting.tokens_per_step, mean, evaluate.on_curve(trunk)
+                    for column, value in zip(curve.values(), point, strict=True):
+                        column.append(value)
+                    losses.clear()
+                bar.update()
+            branch, its = copy.deepcopy((trunk, optimiser))
+            for step in range(setting.decay_begins(budget), budget):
+                _descend(branch, its, setting, tokens.train, step, budget=budget)
+                bar.update()
+            tokens_seen = budget * setting.tokens_per_step
+            budgets.append({"tokens": tokens_seen, "steps": budget, **evaluate(branch)})
+    return _Trained(branch, curve, budgets)
 
 
-@dataclass(frozen=True)
-class _Descent:
-    """Steps of the trunk and of its branches."""
-
-    setting: TrainingSetting
-    stream: Tensor
-    state: _State
-    evaluate: "_Evaluation"
-
-    def update(self, model: nn.Module, optimiser: Optimizer, step: int, budget: int) -> float:
-        """Descend once, at the rate that a budget has at this step; returns the loss before it."""
-        setting = self.setting
-        windows = _batch(self.stream, setting, step).to(setting.device)
-        logits = model(windows[:, :-1]).logits
-        loss = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
-        return clipped_step(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)
-
-    def step(self, model: nn.Module, optimiser: Optimizer, bar: tqdm) -> None:
-        """One step of the trunk, whose rate does not fall before the end of the largest budget."""
-        state = self.state
-        with _timed(state, self.setting.device):
-            loss = self.update(model, optimiser, state.step, self.setting.steps)
-        state.step += 1
-        state.losses.append(loss)
-        if state.step % max(1, self.setting.steps // _CURVE_POINTS) == 0:
-            state.curve["step"].append(state.step)
-            state.curve["train"].append(math.fsum(state.losses) / len(state.losses))
-            state.curve["held_out"].append(self.evaluate.on_curve(model))
-            state.losses.clear()
-        bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-        bar.update()
-
-    def branch(self, model: LlamaForCausalLM, optimiser: Optimizer, budget: int, bar: tqdm) -> LlamaForCausalLM:
-        """A copy of the model at the end of a budget, whose rate has fallen to 0."""
-        model, before = copy.deepcopy(model), copy.deepcopy(optimiser.state_dict())
-        optimiser = _optimiser(model, self.setting)
-        optimiser.load_state_dict(before)
-        for step in range(self.setting.decay_begins(budget), budget):
-            with _timed(self.state, self.setting.device):
-                self.update(model, optimiser, step, budget)
-            bar.update()
-        return model
+def _descend(
+    model: nn.Module, optimiser: Optimizer, setting: TrainingSetting, stream: Tensor, step: int, *, budget: int
+) -> float:
+    """Descend once, at the rate that a budget has at this step; returns the loss before it."""
+    windows = _batch(stream, setting, step).to(setting.device)
+    logits = model(windows[:, :-1]).logits
+    loss = cross_entropy(logits.flatten(0, 1), windows[:, 1:].flatten())
+    return clipped_step(model.parameters(), optimiser, loss, _learning_rate(setting, step, budget), step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,23 +297,6 @@ def _optimiser(model: nn.Module, setting: TrainingSetting) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=setting.lr, betas=BETAS)
 
 
-@contextmanager
-def _timed(state: _State, device: str) -> Iterator[None]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    yield
-    if device != "cpu":
-        torch.cuda.synchronize()
-    state.seconds += time.perf_counter() - wall
-    state.cpu_seconds += time.process_time() - cpu
-
-
-def _result(model: LlamaForCausalLM, setting: TrainingSetting, state: _State) -> dict[str, Any]:
-    n, tokens = model.num_parameters(), setting.work * setting.tokens_per_step
-    curve = state.curve | {"tokens": [step * setting.tokens_per_step for step in state.curve["step"]]}
-    budgets = [{"tokens": one["steps"] * setting.tokens_per_step, **one} for one in state.budgets]
-    return {"parameters": n, "flops": _model_flops(setting, n, tokens), "curve": curve, "budgets": budgets}
-
-
 def weights_digest(model: nn.Module) -> str:
     """SHA-256 of all parameters."""
     digest = hashlib.sha256()
@@ -377,45 +304,6 @@ def weights_digest(model: nn.Module) -> str:
         digest.update(name.encode())
         digest.update(parameter.detach().float().cpu().numpy().tobytes())
     return digest.hexdigest()
-
-
-# Checkpoints: weights, moments and, in the header, the step, the setting and the curve, in one file
-
-
-def _save_state(
-    path: Path, setting: TrainingSetting, model: nn.Module, optimiser: torch.optim.Optimizer, state: _State
-) -> None:
-    tensors = {}
-    for name, parameter in model.named_parameters():
-        tensors[f"weights.{name}"] = parameter.detach()
-        tensors |= {f"{key}.{name}": value for key, value in optimiser.state[parameter].items()}
-    header = {"setting": json.dumps(asdict(setting), sort_keys=True), "progress": json.dumps(asdict(state))}
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, save(tensors, header))
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(
-            f"the checkpoint {path} cannot be written ({error}); free some space or choose another directory."
-        ) from error
-
-
-def _resumed(path: Path | None, setting: TrainingSetting, model: nn.Module, optimiser: torch.optim.Optimizer) -> _State:
-    """Put the state of the checkpoint, if there is one, into model and optimiser."""
-    if path is None or not path.exists():
-        return _State()
-    try:
-        with safe_open(path, "pt", device=setting.device) as file:
-            header = file.metadata()
-            if header["setting"] != json.dumps(asdict(setting), sort_keys=True):
-                raise CheckpointError(f"{path} is of the setting {header['setting']}; give each run its own file.")
-            for name, parameter in model.named_parameters():
-                parameter.data.copy_(file.get_tensor(f"weights.{name}"))
-                moments = ("step", "exp_avg", "exp_avg_sq")
-                # Copies: Windows replaces no file of which a part is still mapped.
-                optimiser.state[parameter] = {key: file.get_tensor(f"{key}.{name}").clone() for key in moments}
-        return _State(**json.loads(header["progress"]))
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"the checkpoint {path} is damaged ({error}); delete it and start again.") from error
 
 
 # The experiment
@@ -428,8 +316,7 @@ _SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "device", "eta", "average")
 class LanguageModels(Experiment[TrainingSetting]):
     """Trains one model for each setting; those that differ in average and eta alone form matched sets.
 
-    The state of a run is kept every so many steps, and the trained model with its tokenizer at the end, both in the
-    cache (`_run_directory`).
+    The trained model is kept in the cache with its tokenizer (`_model_directory`).
     """
 
     name = "language_models"
@@ -439,9 +326,8 @@ class LanguageModels(Experiment[TrainingSetting]):
     packages = ("numpy", "tokenizers", "torch", "transformers")
     shown = ("held_out", "copied")
 
-    def __init__(self, *, every: int = 100):
+    def __init__(self):
         """Nothing is loaded before it is asked for."""
-        self.made_of = {"every": every}
         self._tokens: dict[tuple[str, int], Tokens] = {}
         self._counts: dict[tuple[str, int, int], dict[str, float]] = {}
 
@@ -468,18 +354,17 @@ class LanguageModels(Experiment[TrainingSetting]):
         return {"data": self._tokens_of(setting).digest}
 
     def compute(self, setting: TrainingSetting, *, progress: bool) -> Computed:
-        """Train, from the last state if there is one, and keep the model."""
-        tokens, place = self._tokens_of(setting), _run_directory(self.identity(setting))
-        checkpoint = place / "state.safetensors"
-        elsewhere, kept = corpora.other_genre(tokens), {"checkpoint": checkpoint, **self.made_of}
-        trained = train(setting, tokens, elsewhere, **kept, progress=progress)
-        tables = _tables(trained)
+        """Train, and keep the model."""
+        tokens = self._tokens_of(setting)
+        trained = train(setting, tokens, corpora.other_genre(tokens), progress=progress)
+        tables = _tables(setting, trained)
         tables["settings"] |= self._counted(setting)
         if setting.average != LEARNED_CONVOLUTION:
-            _save_model(trained.model, tokens, place / "model")
-        checkpoint.unlink(missing_ok=True)
+            marks = dict.fromkeys(("bos_token", "eos_token", "unk_token"), SEPARATOR)
+            tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens.tokenizer, **marks)
+            loading.save(trained.model, tokenizer, _model_directory(self.identity(setting)))
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
-        return Computed(tables, {"source": tokens.source, "licence": tokens.licence, **device}, trained.run)
+        return Computed(tables, {"source": tokens.source, "licence": tokens.licence, **device})
 
     def _counted(self, setting: TrainingSetting) -> dict[str, float]:
         """What counting in the training text reaches on the same held-out blocks, after one token and after two."""
@@ -498,25 +383,25 @@ class LanguageModels(Experiment[TrainingSetting]):
         return self._tokens[key]
 
 
-def _run_directory(its: Identity) -> Path:
-    """The directory in the cache with the checkpoint of a run (`state.safetensors`), later its model (`model`)."""
-    return assets.cache_dir() / "training" / Path(its.filename).stem
+def _model_directory(its: Identity) -> Path:
+    """The directory in the cache with the model of a run."""
+    return assets.cache_dir() / "training" / Path(its.filename).stem / "model"
 
 
-def _tables(trained: _Trained) -> Tables:
+def _tables(setting: TrainingSetting, trained: _Trained) -> Tables:
     """`settings`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
 
     `blocks` is the loss of each held-out block and `positions` that of each stretch of POSITIONS positions, at every
     budget.
     """
-    result, budgets = trained.result, trained.result["budgets"]
-    settings = {name: result[name] for name in ("parameters", "flops")}
+    budgets, n = trained.budgets, trained.model.num_parameters()
+    flops = _model_flops(setting, n, setting.work * setting.tokens_per_step)
     last = {name: budgets[-1][name] for name in ("tokens", "held_out", "copied", "weights")}
     numbers = [{k: v for k, v in one.items() if k not in ("document", "block_nll", "position_nll")} for one in budgets]
     return {
-        "settings": settings | last,
+        "settings": {"parameters": n, "flops": flops} | last,
         "budgets": as_columns(numbers),
-        "curve": result["curve"],
+        "curve": trained.curve,
         "blocks": as_columns(
             [
                 {"tokens": one["tokens"], "document": document, "nll": nll}
@@ -532,10 +417,3 @@ def _tables(trained: _Trained) -> Tables:
             ]
         ),
     }
-
-
-def _save_model(model: LlamaForCausalLM, tokens: Tokens, directory: Path) -> None:
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=tokens.tokenizer, bos_token=SEPARATOR, eos_token=SEPARATOR, unk_token=SEPARATOR
-    )
-    loading.save(model, tokenizer, directory)

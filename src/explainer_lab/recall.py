@@ -5,21 +5,20 @@ The plan, as it was fixed before the runs, is in published/PLANS.md.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
-from tqdm import tqdm
 
 from explainer.data import associative_recall
 from explainer.data.associative_recall import Sequences
 from explainer.models.fast_weight_model import GATES, FastWeightModel, FastWeightSetting
-from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer_lab.experiment import Computed, Experiment
+from explainer_lab.small_models import descent
 
 RATES = (5e-3, 1.5e-2, 4.5e-2)  # learning rates to choose from
-_BETAS = (0.9, 0.98)  # of AdamW
+_BETA_2 = 0.98  # of AdamW
 _SNAPSHOTS = 10  # how often a model is looked at during its training
 CHOSEN: Mapping[str, float] = {
     "linear": 0.015,
@@ -80,35 +79,26 @@ class Recall(Experiment[FastWeightSetting]):
         return Computed({"settings": settings, "curve": columns}, {})
 
 
-class _Snapshot(NamedTuple):
-    """A model after so many steps, and the losses of the steps since the last snapshot."""
-
-    step: int
-    model: FastWeightModel
-    losses: list[float]
-
-
-def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[_Snapshot]:
+def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[tuple[int, FastWeightModel, list[float]]]:
     """Train on fresh sequences, of N_KEYS[0] keys in the first step, N_KEYS[1] in the second, and so on in turns.
 
-    AdamW on the mean over queries of -log p(answer); the rate rises over 5 % of the steps and falls to 0 along half a
-    cosine. Yields before the first step and ten times after it; it is one model, which changes when the next is asked
-    for. Repeated on the same machine with as many threads, the weights are the same to the bit. Raises DivergenceError
-    when the loss is no longer finite.
+    By `small_models.descent` on the mean over queries of -log p(answer). Yields before the first step and ten times
+    after it the number of steps, the model, which changes when the next is asked for, and the losses of the steps
+    since the last time. Raises DivergenceError when the loss is no longer finite.
     """
     model, n_keys = FastWeightModel(setting), associative_recall.N_KEYS
-    optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=_BETAS)
-    generator = Generator().manual_seed(setting.seed)
-    yield _Snapshot(0, model, [])
+
+    def loss(step: int, generator: Generator) -> Tensor:
+        sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
+        return cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
+
+    yield 0, model, []
     losses: list[float] = []
     looked_at = {round(setting.steps * i / _SNAPSHOTS) for i in range(1, _SNAPSHOTS + 1)}
-    for step in tqdm(range(setting.steps), desc=setting.rule, unit="step", leave=False, disable=not progress):
-        sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
-        loss = cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
-        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        losses.append(clipped_step(model.parameters(), optimiser, loss, lr, step))
-        if step + 1 in looked_at:
-            yield _Snapshot(step + 1, model, losses)
+    for step, its in enumerate(descent(model, setting, loss, beta_2=_BETA_2, progress=progress), 1):
+        losses.append(its)
+        if step in looked_at:
+            yield step, model, losses
             losses = []
 
 

@@ -10,10 +10,10 @@ import argparse
 import hashlib
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,19 +21,35 @@ import torch
 import transformers
 from jaxtyping import Float
 from safetensors import torch as safetensors
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from torch.func import jacrev, vmap
 from tqdm import tqdm
 from transformers import GPT2Model
 
 from explainer.data.files import replace_file, rounded, to_json, weights_directory
-from explainer.errors import CheckpointError
 from explainer.models import deep_linear
 from explainer.models import in_context_gpt as gpt
 from explainer.models.deep_linear import TrainedLayers, learned_tasks
 from explainer.theory.linear_transformer import LinearAttention, descend_on_prompts, gradient_layer
 from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer.theory.regression import Prompts, draw_prompts
+
+
+def descent(
+    model: nn.Module, setting: Any, loss: Callable[[int, Generator], Tensor], *, beta_2: float = 0.999, progress: bool
+) -> Iterator[float]:
+    """Descend with AdamW on the loss of fresh data, loss(step, generator), and yield it after every step.
+
+    `setting` has `steps`, `learning_rate` and `seed`. The rate rises over 5 % of the steps and falls to 0 along half a
+    cosine. Repeated on the same machine with as many threads, the weights are the same to the bit. Raises
+    DivergenceError when the loss is no longer finite.
+    """
+    optimiser = torch.optim.AdamW(model.parameters(), setting.learning_rate, betas=(0.9, beta_2))
+    generator = Generator().manual_seed(setting.seed)
+    for step in tqdm(range(setting.steps), desc="training", unit="step", leave=False, disable=not progress):
+        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
+        yield clipped_step(model.parameters(), optimiser, loss(step, generator), lr, step)
+
 
 # Small GPTs
 
@@ -45,22 +61,18 @@ def train_gpt(
     steps: int | None = None,
     progress: bool = True,
 ) -> gpt.TrainedGPT:
-    """Train on fresh prompts: AdamW on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
+    """Train by `descent` on the mean over prompts and k = 0 ... N of (yhat_k - y_k)^2.
 
-    The rate rises over 5 % of the steps and falls to 0 along half a cosine; `steps` ends the same run earlier. Two
-    models of one setting with other preparations are a matched pair. Repeated on the same machine with as many threads,
-    the weights are the same to the bit. Raises DivergenceError when the loss is no longer finite.
+    `steps` ends the same run earlier. Two models of one setting with other preparations are a matched pair. Raises
+    DivergenceError when the loss is no longer finite.
     """
-    start = time.process_time()
-    model = gpt.InContextGPT(setting, prepare).train()
-    optimizer = torch.optim.AdamW(model.parameters(), setting.learning_rate)
-    generator = Generator().manual_seed(setting.seed)
-    losses = []
-    for step in tqdm(range(steps or setting.steps), unit="step", disable=not progress):
+    start, model = time.process_time(), gpt.InContextGPT(setting, prepare).train()
+
+    def loss(_step: int, generator: Generator) -> Tensor:
         prompts = setting.prompts(setting.batch, generator)
-        loss = ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
-        lr = setting.learning_rate * warmed_up_cosine(step, setting.steps)
-        losses.append(clipped_step(model.parameters(), optimizer, loss, lr, step))
+        return ((model(prompts.inputs, prompts.targets) - prompts.targets) ** 2).mean()
+
+    losses = list(islice(descent(model, setting, loss, progress=progress), steps))
     full = len(losses) // gpt.LOSS_WINDOW * gpt.LOSS_WINDOW
     means = np.reshape(losses[:full], (-1, gpt.LOSS_WINDOW)).mean(1).tolist()
     return gpt.TrainedGPT(model.eval(), means, time.process_time() - start)
@@ -74,44 +86,31 @@ def _final_errors(model: gpt.InContextGPT) -> dict[int, tuple]:
     return {k: (*error, error.undefined) for k, error in errors.items()}
 
 
-def _save_gpt(trained: gpt.TrainedGPT, name: str) -> None:
-    """Write a model, its setting, losses, errors and provenance."""
+def _gpt_files(trained: gpt.TrainedGPT) -> tuple[bytes, dict[str, Any]]:
+    """The weights of a model, and its setting, losses, errors and provenance."""
     model, state = trained.model, trained.model.state_dict()
     weights = safetensors.save({key: tensor.contiguous() for key, tensor in state.items()})
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    description = {
+    return weights, {
         "setting": asdict(model.setting),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "losses": rounded(trained.losses),
         "errors": rounded(_final_errors(model)),
         "provenance": {
-            "versions": versions | {"transformers": transformers.__version__},
+            "versions": {
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "transformers": transformers.__version__,
+            },
             "cpu_seconds": round(trained.seconds, 1),
             "sha256": hashlib.sha256(weights).hexdigest(),
         },
     }
-    _write(weights_directory() / name, weights, description)
-
-
-def _write(path: Path, content: bytes, description: Mapping[str, Any]) -> None:
-    """Write both files of a path; each is there whole or not at all, the JSON file last.
-
-    Raises CheckpointError where the disk refuses.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path.with_suffix(".safetensors"), content)
-        replace_file(path.with_suffix(".json"), to_json(description))
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be written ({error}); choose a directory that you can write.") from error
 
 
 # Linear transformers: prompts x ~ N(0, I), and what they are fitted to
 
 _LOSS_WINDOW = 100  # a stored loss of Adam is the mean over so many steps
 _CHUNK = 1024  # prompts whose Jacobian is held at once
-_SMALLEST_DAMPING, _LARGEST_DAMPING = 1e-10, 1e10
-_SOFTER, _HARDER = 5.0, 4.0
 
 _STARTS = (
     *(("gradient descent", L, 0) for L in (2, 3)),
@@ -175,19 +174,19 @@ def _train_layers(family: str, n_layers: int, seed: int, schedule: _Schedule) ->
     adam, errors = _balanced(after_adam), []
     parameters = _parameters(family, adam)
     last = schedule.sample(schedule.samples[-1], schedule.sample_seed)
-    on_last = _Fit(partial(_layers, family, d=schedule.dimension), last)
-    gradients = [on_last.gradient(parameters).norm().item()]
+    layers_of = partial(_layers, family, d=schedule.dimension)
+    gradients = [_normal_equations(layers_of, last, parameters)[0]]
     for n, iterations in zip(schedule.samples, schedule.iterations, strict=True):
-        fit = on_last._replace(sample=_Sample(*(tensor[:n] for tensor in last)))
-        parameters, fallen = _gauss_newton(fit, parameters, iterations, schedule.tolerance)
+        sample = _Sample(*(tensor[:n] for tensor in last))
+        parameters, fallen = _gauss_newton(layers_of, sample, parameters, iterations, schedule.tolerance)
         errors.append(fallen)
-    layers = _balanced(on_last.layers_of(parameters))
-    gradients.append(on_last.gradient(_parameters(family, layers)).norm().item())
+    layers = _balanced(layers_of(parameters))
+    gradients.append(_normal_equations(layers_of, last, _parameters(family, layers))[0])
     test = schedule.sample(schedule.test_prompts, schedule.test_seed)
     record = {
         "adam": losses[: schedule.steps].reshape(-1, _LOSS_WINDOW).mean(1).tolist(),
         "samples": errors,
-        "gradients": gradients,
+        "gradients": [2 * gradient.norm().item() for gradient in gradients],
         "test": [_error(one, test).item() for one in (adam, layers)],
         "cpu_seconds": round(time.process_time() - began, 1),
     }
@@ -254,63 +253,63 @@ def _error(layers: LinearAttention, sample: _Sample) -> Tensor:
     return torch.stack(sums).sum() / sample.tasks.numel()
 
 
-class _Fit(NamedTuple):
-    """`_error` on a fixed sample as a function of parameters, of which `layers_of` makes layers."""
-
-    layers_of: Callable[[Tensor], LinearAttention]
-    sample: _Sample
-
-    def error(self, parameters: Tensor) -> float:
-        return _error(self.layers_of(parameters), self.sample).item()
-
-    def gradient(self, parameters: Tensor) -> Tensor:
-        """J^T r, twice: the gradient of the error, in the shape of the parameters."""
-        return 2 * self.normal_equations(parameters)[0].view_as(parameters)
-
-    def normal_equations(self, parameters: Tensor) -> tuple[Float[Tensor, " p"], Float[Tensor, "p p"]]:
-        """J^T r and J^T J of the residuals r = (v - w) / sqrt(B d), summed over chunks of the sample."""
-
-        def missed(flat: Tensor, G: Tensor, task: Tensor) -> Tensor:
-            return learned_tasks(self.layers_of(flat.view_as(parameters)), G) - task
-
-        flat = parameters.flatten()
-        jacobians = vmap(jacrev(missed), in_dims=(None, 0, 0))
-        gradient, curvature = torch.zeros_like(flat), flat.new_zeros(len(flat), len(flat))
-        for chunk in self.sample.chunks():
-            J, r = jacobians(flat, *chunk).flatten(0, 1), missed(flat, *chunk).flatten()
-            gradient += J.T @ r / self.sample.tasks.numel()
-            curvature += J.T @ J / self.sample.tasks.numel()
-        return gradient, curvature
+_Family = Callable[[Tensor], LinearAttention]
+"""Makes layers of parameters."""
 
 
-def _gauss_newton(fit: _Fit, parameters: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, list[float]]:
-    """Lower the error of a fit by damped Gauss-Newton steps; return the parameters and the error after every step.
+def _normal_equations(
+    layers_of: _Family, sample: _Sample, parameters: Tensor
+) -> tuple[Float[Tensor, " p"], Float[Tensor, "p p"]]:
+    """J^T r and J^T J of the residuals r = (v - w) / sqrt(B d), summed over chunks of the sample.
+
+    The gradient of `_error` is twice the first.
+    """
+
+    def missed(flat: Tensor, G: Tensor, task: Tensor) -> Tensor:
+        return learned_tasks(layers_of(flat.view_as(parameters)), G) - task
+
+    flat = parameters.flatten()
+    jacobians = vmap(jacrev(missed), in_dims=(None, 0, 0))
+    gradient, curvature = torch.zeros_like(flat), flat.new_zeros(len(flat), len(flat))
+    for chunk in sample.chunks():
+        J, r = jacobians(flat, *chunk).flatten(0, 1), missed(flat, *chunk).flatten()
+        gradient += J.T @ r / sample.tasks.numel()
+        curvature += J.T @ J / sample.tasks.numel()
+    return gradient, curvature
+
+
+def _gauss_newton(
+    layers_of: _Family, sample: _Sample, parameters: Tensor, iterations: int, tolerance: float
+) -> tuple[Tensor, list[float]]:
+    """Lower the error on a sample by damped Gauss-Newton steps; return the parameters and the error after every step.
 
     A step s solves (J^T J + mu diag(J^T J)) s = -J^T r. mu shrinks after a step that lowers the error and grows until
     one does.
     Source: Marquardt 1963, An algorithm for least-squares estimation of nonlinear parameters.
     """
-    errors, mu = [fit.error(parameters)], 1e-3
+    errors, mu = [_error(layers_of(parameters), sample).item()], 1e-3
     for _ in range(iterations):
-        gradient, curvature = fit.normal_equations(parameters)
+        gradient, curvature = _normal_equations(layers_of, sample, parameters)
         scale = curvature.diagonal().clamp_min(1e-12)  # some entries have no effect
-        while mu < _LARGEST_DAMPING:
+        while mu < 1e10:
             step = torch.linalg.solve(curvature + (mu * scale + 1e-13).diag(), -gradient)
-            error = fit.error(parameters + step.view_as(parameters))
+            error = _error(layers_of(parameters + step.view_as(parameters)), sample).item()
             if error < errors[-1]:
                 break
-            mu *= _HARDER
+            mu *= 4
         else:
             break  # nothing is lower
-        parameters, mu = parameters + step.view_as(parameters), max(mu / _SOFTER, _SMALLEST_DAMPING)
+        parameters, mu = parameters + step.view_as(parameters), max(mu / 5, 1e-10)
         errors.append(error)
         if error > (1 - tolerance) * errors[-2]:
             break
     return parameters, errors
 
 
-def _save_layers(runs: Sequence[TrainedLayers], schedule: _Schedule) -> None:
-    description = {
+def _layers_files(schedule: _Schedule) -> tuple[bytes, dict[str, Any]]:
+    """Train all starts; the matrices, and what is said of them."""
+    runs = [_train_layers(*start, schedule) for start in tqdm(_STARTS, unit="start")]
+    return safetensors.save({name: matrix for run in runs for name, matrix in run.matrices().items()}), {
         "command": "python -m explainer_lab.small_models deep_linear",
         "schedule": asdict(schedule),
         "runs": [run.entry(asdict(schedule)) for run in runs],
@@ -321,9 +320,6 @@ def _save_layers(runs: Sequence[TrainedLayers], schedule: _Schedule) -> None:
             "threads": torch.get_num_threads(),
         },
     }
-    weights = {name: matrix for run in runs for name, matrix in run.matrices().items()}
-    path = weights_directory() / deep_linear.NAME
-    _write(path, safetensors.save(weights), description)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -331,11 +327,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Train one of the book's small models.")
     parser.add_argument("name", choices=(*gpt.STORED, deep_linear.NAME))
     name = parser.parse_args(arguments).name
-    if name == deep_linear.NAME:
-        schedule = _Schedule()
-        _save_layers([_train_layers(*start, schedule) for start in tqdm(_STARTS, unit="start")], schedule)
-    else:
-        _save_gpt(train_gpt(gpt.STORED[name]), name)
+    linear = name == deep_linear.NAME
+    weights, description = _layers_files(_Schedule()) if linear else _gpt_files(train_gpt(gpt.STORED[name]))
+    path = weights_directory() / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path.with_suffix(".safetensors"), weights)
+    replace_file(path.with_suffix(".json"), to_json(description))
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ GRIDS = {
 }  # fmt: skip
 """The command of each experiment, and two settings that differ in a seed and take a second or less."""
 
-KILLED_AT = {LanguageModels: ("state.safetensors", 3), TrainedControl: ("2", 2)}
-"""What is being put in its place, and for which time: the state of a training and a snapshot; else a second result."""
+KILLED_AT = {TrainedControl: ("2", 2)}
+"""What is being put in its place, and for which time: a snapshot; else a second result."""
 
 WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal)
 """They take two to six seconds each, and resume as `Agreement` does: a setting at a time, on a checkpoint."""
@@ -143,15 +143,14 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
     first, whole, computed, compute = tmp_path / "first", tmp_path / "whole", [], kind.compute
     make_small(monkeypatch, first / "cache")
     axes, settings = settings_of(kind, given)
-    experiment = LanguageModels(every=3) if kind is LanguageModels else kind()
     processes = multiprocessing.get_context(WAY)
     processes.set_forkserver_preload(["explainer_lab.experiment"])  # else each takes seconds to start
-    process = processes.Process(target=run_and_die, args=(experiment, settings, first, torch.get_num_threads()))
+    process = processes.Process(target=run_and_die, args=(kind(), settings, first, torch.get_num_threads()))
     process.start()
     process.join()
     assert process.exitcode == -SIGKILL
     finished = len(contents(Store(first / "results")))
-    assert finished == (kind is not LanguageModels)
+    assert finished == 1
 
     monkeypatch.setattr(kind, "compute", lambda *a, **how: computed.append(a[1]) or compute(*a, **how))
     grid, results = tmp_path / "grids.toml", str(first / "results")

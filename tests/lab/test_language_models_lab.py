@@ -1,4 +1,4 @@
-"""Training: pairs that start alike, runs that survive a kill, evaluations against loops, grids and stored runs."""
+"""Training: pairs that start alike, evaluations against loops, grids and stored runs."""
 
 import math
 import re
@@ -98,10 +98,10 @@ def test_rate_rises_stays_and_falls_to_zero_in_the_last_fifth_of_each_budget():
 
 def test_a_branch_leaves_the_trunk_as_it_was(tokens):
     """A smaller budget beside it changes nothing of the largest, and is what a run of that size alone would give."""
-    both = trained(replace(TINY, steps=40, branches=2), tokens).result
-    large, small = (trained(replace(TINY, steps=n, branches=1), tokens).result for n in (40, 10))
-    assert both["budgets"] == [{**small["budgets"][0]}, large["budgets"][0]]
-    assert both["curve"] == large["curve"]
+    both = trained(replace(TINY, steps=40, branches=2), tokens)
+    large, small = (trained(replace(TINY, steps=n, branches=1), tokens) for n in (40, 10))
+    assert both.budgets == [small.budgets[0], large.budgets[0]]
+    assert both.curve == large.curve
 
 
 def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
@@ -128,40 +128,6 @@ def test_training_is_adamw_on_clipped_gradients_with_decay_of_matrices(tokens):
         torch.testing.assert_close(ours[name].double(), p, atol=1e-4, rtol=1e-3, msg=name)
 
 
-# --- killed and resumed ----------------------------------------------------------------------------------------
-
-
-def end(done):
-    return done.result, {name: p.tolist() for name, p in done.model.named_parameters()}
-
-
-@pytest.mark.parametrize(("stop", "first"), [(1, 0), (4, 4), (9, 8), (18, 16)])
-def test_an_interrupted_run_goes_on_from_its_last_state_and_ends_with_the_same_bits(tokens, tmp_path, stop, first):
-    """Before there is a state, in the branch of the small budget, on the trunk, in the branch of the large one."""
-    one, path, update, steps = (
-        LEARNED if stop == 9 else MOMENTUM,
-        tmp_path / "state",
-        language_models._Descent.update,
-        [],
-    )
-
-    def interrupted(*arguments):
-        if len(steps) == stop:
-            raise KeyboardInterrupt
-        steps.append(arguments[-2])
-        return update(*arguments)
-
-    whole = end(trained(one, tokens))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(language_models._Descent, "update", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            trained(one, tokens, checkpoint=path, every=2)
-        done, stop = len(steps), None
-        assert path.exists() == (first > 0)
-        assert end(trained(one, tokens, checkpoint=path, every=2)) == whole
-    assert steps[done] == first
-
-
 # --- what a run counts -------------------------------------------------------------------------------------------
 
 
@@ -174,9 +140,6 @@ def test_flops_count_every_product():
     vectors = 5 * d
     n = model.num_parameters() - vectors
     assert language_models._model_flops(one, n, T) == 3 * forward
-
-
-# --- settings and grids ----------------------------------------------------------------------------------------
 
 
 # --- stored runs -----------------------------------------------------------------------------------------------
@@ -211,6 +174,3 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert run["cpu_seconds"] > 0 and run["seconds"] > 0
     monkeypatch.setattr(language_models, "train", None)
     assert LanguageModels().run(pair, store, progress=False) == tables
-    assert not list(language_models._run_directory(stored[0].identity).glob("*.safetensors")), (
-        "the state is cleared away"
-    )

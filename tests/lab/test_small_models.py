@@ -141,21 +141,20 @@ def test_fitted_gradient_descent_finds_two_unequal_rates():
     assert run.W_PV.dtype == torch.float64 and losses.shape == (301,)
 
 
-def fit(family, of):
-    return lab._Fit(lambda parameters: lab._layers(family, parameters, TINY.dimension), of)
+def layers_of(family):
+    return lambda parameters: lab._layers(family, parameters, TINY.dimension)
 
 
 def test_normal_equations_are_those_of_the_error(monkeypatch):
     monkeypatch.setattr(lab, "_CHUNK", 3)
-    of, parameters = fit("transformer", sample()), torch.stack(layers(), 1)
-    gradient, curvature = of.normal_equations(parameters)
+    of, made, parameters = sample(), layers_of("transformer"), torch.stack(layers(), 1)
+    gradient, curvature = lab._normal_equations(made, of, parameters)
     free = parameters.clone().requires_grad_()
-    (whole,) = torch.autograd.grad(lab._error(of.layers_of(free), of.sample), free)
+    (whole,) = torch.autograd.grad(lab._error(made(free), of), free)
     torch.testing.assert_close(2 * gradient, whole.flatten())
-    torch.testing.assert_close(of.gradient(parameters), whole)
 
     def missed(parameters):
-        return (deep_linear.learned_tasks(of.layers_of(parameters), of.sample.G) - of.sample.tasks).flatten()
+        return (deep_linear.learned_tasks(made(parameters), of.G) - of.tasks).flatten()
 
     J = torch.autograd.functional.jacobian(missed, parameters).flatten(1)
     torch.testing.assert_close(curvature, J.T @ J / len(J))
@@ -167,7 +166,7 @@ def test_gauss_newton_solves_what_is_linear():
     h = of.G[:, :-1, -1]
     best = (h * of.tasks).sum() / (h * h).sum()
     start = torch.tensor([[5.0]], dtype=torch.float64)
-    rate, errors = lab._gauss_newton(fit("gradient descent", of), start, 50, 1e-12)
+    rate, errors = lab._gauss_newton(layers_of("gradient descent"), of, start, 50, 1e-12)
     torch.testing.assert_close(rate.squeeze(), best)
     assert all(after < before for before, after in pairwise(errors))
 

@@ -211,7 +211,7 @@ SIZES = {
     "explainer_lab.new_rule": {"N_HEADS": 10},
     "explainer_lab.blocking": {"_BATCH": 4},
     "explainer_lab.rival": {"N_HEADS": 10, "_N_EFFECTS": 8, "_N_REPEATED": 50},
-    "explainer_lab.recall": {"_BETAS": (0.9, 0.98), "_SNAPSHOTS": 10},
+    "explainer_lab.recall": {"_BETA_2": 0.98, "_SNAPSHOTS": 10},
     "explainer_lab.in_context_llama": {"EVERY": 100},
     "explainer_lab.language_models": {"FINAL_BLOCKS": 200, "POSITIONS": 16, "WEIGHT_DECAY": 0.1, "BETAS": (0.9, 0.98)},
     "explainer.models.finetuning": {"_OUTGROWN": 10.0, "_DIVERGED": 1.5},
