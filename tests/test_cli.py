@@ -4,8 +4,6 @@ import re
 import shlex
 from unittest.mock import Mock
 
-import pandas as pd
-import pyarrow as pa
 import pytest
 import tiny_models
 import toy_study
@@ -223,16 +221,6 @@ def test_a_choice_is_never_made_on_what_is_reported(monkeypatch, tmp_path, tiny_
     ((settings, _),) = calls
     assert {(one.split, one.lessons) for one in settings} == {("selection", "own")}
     assert {one.seed for one in settings}.isdisjoint(range(20)) and len({one.lr for one in settings}) == 4
-
-
-def test_a_choice_prints_what_every_rate_and_the_model_itself_gives(capsys):
-    rows = [("t", 0, 5, 0.1, 0.2, 0.4, 0.5), ("t", 1, 5, 0.1, 0.2, 0.4, 0.5), ("t", 0, 5, 0.2, 0.2, 0.4, None)]
-    names = ["task", "seed", "epochs", "lr", "zsl_accuracy", "icl_accuracy", "ft_accuracy"]
-    settings = pd.DataFrame(rows, columns=names).assign(checkpoint="mine")
-    cli._print_choice({"settings": pa.Table.from_pandas(settings)})
-    _, one, other, known, advice = capsys.readouterr().out.splitlines()
-    assert (one.split(), other.split()) == (["0.1", "5", "0.50", "[0.50,", "0.50]"], ["0.2", "5", "diverged"])
-    assert "zero-shot 0.20" in known and "in context 0.40" in known and "--lr 0.1 --epochs 5" in advice
 
 
 @pytest.mark.usefixtures("example")

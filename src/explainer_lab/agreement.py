@@ -219,12 +219,6 @@ def _every_change(
 # Agreement.
 
 
-def _are_compared(a: _Change, b: _Change) -> bool:
-    """Whether one of two changes is by the own demonstrations, or they are by the two halves of them."""
-    halves = {a.lesson, b.lesson} == {"first half", "second half"} and a.kind == b.kind
-    return halves or "own" in (a.lesson, b.lesson)
-
-
 def _tables(setting: _AgreementSetting, zsl: Observed, found: Sequence[_Change], labels: list[int] | None) -> Tables:
     """`changes`, `pairs` and `layers` of a setting; columns as in the README beside the published tables."""
     observed, tokens = [change.observed for change in found], [change.context_tokens for change in found]
@@ -234,7 +228,8 @@ def _tables(setting: _AgreementSetting, zsl: Observed, found: Sequence[_Change],
     by_layer_of = {"own", "other", *setting.foreign[:1]}  # of contexts and whole trainings
     pairs, layers = [], []
     for (i, a), (j, b) in combinations(enumerate(found), 2):
-        if not _are_compared(a, b):
+        halves = {a.lesson, b.lesson} == {"first half", "second half"} and a.kind == b.kind
+        if not halves and "own" not in (a.lesson, b.lesson):
             continue
         names = {"a": a.name, "b": b.name}
         means = {name: values[i, j].nanmean().item() for name, values in measures.items()}
@@ -278,7 +273,6 @@ class Agreement(OnCheckpoint[_AgreementSetting]):
         "checkpoint", "split", "loss", "lessons", "n_directions", "n_queries", "k", "epochs", "seed", "lr", "task",
     )  # fmt: skip
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
-
     names_float32: ClassVar = True
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 

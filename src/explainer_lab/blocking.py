@@ -97,8 +97,11 @@ def _run_blocking(checkpoint: Checkpoint, setting: _BlockingSetting, *, progress
 
     def add(kind: str, lesson: str, checkpoint: Checkpoint, prefix: Prefix) -> None:
         for cue, queries in asked.items():
-            told = {"kind": kind, "lesson": lesson, "cue": cue}
-            rows.append(told | _answered(checkpoint, prefix, queries))
+            prompts, labels = [TASK.prompt(query) for query in queries], np.array([query.label for query in queries])
+            log_probs = scoring.candidate_log_probs(checkpoint, prefix, prompts, LABELS).astype(float)
+            among = log_probs - np.log(np.exp(log_probs).sum(1, keepdims=True))
+            right, log_prob = (among.argmax(1) == labels).mean(), among[range(len(labels)), labels].mean()
+            rows.append({"kind": kind, "lesson": lesson, "cue": cue, "right": right, "log_prob": log_prob})
 
     for lesson, (first, then) in LESSONS.items():
         add("ICL", lesson, checkpoint, lessons.context(checkpoint, TASK, parts[first] + parts[then]))
@@ -122,13 +125,6 @@ def _trained(
         yield from (checkpoint for n in steps if n * _BATCH == len(sequences))
 
 
-def _answered(checkpoint: Checkpoint, prefix: Prefix, queries: Sequence[Example]) -> dict[str, float]:
-    prompts, labels = [TASK.prompt(query) for query in queries], np.array([query.label for query in queries])
-    log_probs = scoring.candidate_log_probs(checkpoint, prefix, prompts, LABELS).astype(float)
-    among = log_probs - np.log(np.exp(log_probs).sum(1, keepdims=True))
-    return {"right": (among.argmax(1) == labels).mean(), "log_prob": among[range(len(labels)), labels].mean()}
-
-
 class Blocking(OnCheckpoint[_BlockingSetting]):
     """Computes the lessons of each setting."""
 
@@ -137,7 +133,6 @@ class Blocking(OnCheckpoint[_BlockingSetting]):
     protocol = 1
     slowest_first = ("checkpoint", "last", "k", "n_queries", "lr", "epochs", "seed")
     shown = ("icl_blocked", "icl_control", "icl_alone", "ft_blocked", "ft_control", "ft_alone", "note")
-
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 2e-3, "epochs": 10}
 
     def holds(self, setting: _BlockingSetting) -> tuple[int, int]:

@@ -202,15 +202,20 @@ def _test_steps(shared: _Shared) -> None:
 
     The rates are found on one half of the queries and used on the other, and the other way round.
     """
-    demonstrations = _demonstrations(shared)
+    setting = shared.setting
+    demonstrations = {"own": shared.demonstrations()}
+    try:
+        demonstrations["other"] = controls.LESSONS["other"](shared.own, setting.k, setting.seed)
+    except TaskError as error:
+        shared.notes.append(f"no other demonstrations: {error}")
+    demonstrations["foreign"] = controls.own(shared.foreign, setting.k, setting.seed)
     effects = _effects(shared, demonstrations)
     sequences = finetuning.training_ids(shared.checkpoint, *demonstrations["own"])
-    descended = finetuning.fine_tune(shared.checkpoint, sequences, shared.setting.rate)
-    shared.changes["descent"] = _effect(shared, descended) * shared.setting.rate
+    descended = finetuning.fine_tune(shared.checkpoint, sequences, setting.rate)
+    shared.changes["descent"] = _effect(shared, descended) * setting.rate
     for of, change in shared.changes.items():
-        fits = {kind: projections.cross_fitted(change, effect) for kind, effect in effects.items()} | {
-            "mean": _mean_of_other_half(change)
-        }
+        fits = {kind: projections.cross_fitted(change, effect) for kind, effect in effects.items()}
+        fits["mean"] = _mean_of_other_half(change)
         for kind, fitted in fits.items():
             shared.layers[f"r2_{of}_{kind}"] = projections.sums_of_squares(change, fitted).explained
             if of == "icl":
@@ -228,30 +233,15 @@ def _effects(
     generator = shared.setting.generator(3, shared.setting.task)
     seeds = torch.randint(2**31, (shared.setting.k,), generator=generator).tolist()
     for kind, (task, examples) in demonstrations.items():
-        for step, seed in zip(_single_steps(shared, task, examples), seeds, strict=True):
-            effects[kind].append(_effect(shared, step))
+        sequences = finetuning.training_ids(shared.checkpoint, task, examples)
+        runs = [finetuning.Run([sequence], shared.setting.rate) for sequence in sequences]  # one step on each by itself
+        steps = finetuning.fine_tune_runs(shared.checkpoint, runs, after=[1])
+        for after, seed in zip(steps, seeds, strict=True):
+            effects[kind].append(_effect(shared, after[1]))
             if kind == "own":
-                effects["random"].append(_effect(shared, step.randomised(seed)))
+                effects["random"].append(_effect(shared, after[1].randomised(seed)))
     stacked = {kind: torch.stack(each, 1) for kind, each in effects.items()}
     return stacked | {"equal": stacked["own"].sum(1, keepdim=True)}
-
-
-def _demonstrations(shared: _Shared) -> dict[str, tuple[Task, list[Example]]]:
-    """k of the context, k others of the task if there are as many, and k of another task."""
-    setting = shared.setting
-    kinds = {"own": shared.demonstrations()}
-    try:
-        kinds["other"] = controls.LESSONS["other"](shared.own, setting.k, setting.seed)
-    except TaskError as error:
-        shared.notes.append(f"no other demonstrations: {error}")
-    return kinds | {"foreign": controls.own(shared.foreign, setting.k, setting.seed)}
-
-
-def _single_steps(shared: _Shared, task: Task, examples: Sequence[Example]) -> list[FineTuned]:
-    """One step at the small rate on each example by itself."""
-    sequences = finetuning.training_ids(shared.checkpoint, task, examples)
-    runs = [finetuning.Run([sequence], shared.setting.rate) for sequence in sequences]
-    return [after[1] for after in finetuning.fine_tune_runs(shared.checkpoint, runs, after=[1])]
 
 
 def _effect(shared: _Shared, step: FineTuned) -> Float[Tensor, "n layers d"]:
@@ -305,7 +295,6 @@ class CausalTests(OnCheckpoint[_CausalTestsSetting]):
         "checkpoint", "model", "task", "k", "n_queries", "n_selection", "lr", "epochs", "rate", "seed",
     )  # fmt: skip
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "patch_error", "task_vector_layer", "r2_icl_own", "note")
-
     usual: ClassVar = {"k": 8, "n_queries": 24, "n_selection": 16, "lr": 3e-4, "epochs": 10, "rate": 1e-6}
 
     def holds(self, setting: _CausalTestsSetting) -> tuple[int, int]:

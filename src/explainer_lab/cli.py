@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from importlib import import_module
@@ -65,30 +65,18 @@ _FIELDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one experiment and return the exit code: see `commands.main`."""
-    return commands.main(arguments, _parser)
+    given = sys.argv[1:] if arguments is None else arguments
+    return commands.main(given, partial(_parser, given))
 
 
 # Options.
 
 
-class _Command(argparse.ArgumentParser):
-    """A command that `complete` gives the rest of its help when it is chosen: what it then imports loads torch."""
-
-    complete: Callable[[argparse.ArgumentParser], None] | None = None
-
-    # typeshed has overloads.
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """As of every parser."""
-        if self.complete:
-            self.complete, complete = None, self.complete
-            complete(self)
-        return super().parse_known_args(args, namespace)
-
-
-def _parser() -> argparse.ArgumentParser:
+def _parser(given: Iterable[str] = _EXPERIMENTS) -> argparse.ArgumentParser:
+    """All commands; what takes torch to say is said of those that are given alone."""
     parser = argparse.ArgumentParser(prog="explainer-lab", description="The experiments behind the book.")
     parser.add_argument("--version", action="version", version=f"explainer-lab {__version__}")
-    added = parser.add_subparsers(required=True, metavar="EXPERIMENT", parser_class=_Command)
+    added = parser.add_subparsers(required=True, metavar="EXPERIMENT")
     for name, what in _EXPERIMENTS.items():
         command = added.add_parser(
             name,
@@ -112,9 +100,10 @@ def _parser() -> argparse.ArgumentParser:
         if name == "comparison":
             command.add_argument("--controls", nargs="+", metavar="NAME", help="see below (default: none)")
             command.add_argument("--positions", nargs="+", metavar="NAME", help="see below (default: prompt)")
-            command.complete = _name_what_a_comparison_knows
-        if name == "language-models":
-            command.complete = _add_fields_of_a_training
+            if name in given:
+                _name_what_a_comparison_knows(command)
+        if name == "language-models" and name in given:
+            _add_fields_of_a_training(command)
         if name == "agreement":
             command.add_argument(
                 "--choose", action="store_true", help="compare rates on the split 'selection', and say which is best"
@@ -189,8 +178,14 @@ def _grids(name: str, kind: "type[Experiment]", options: argparse.Namespace) -> 
             f"{', '.join(given) or 'settings'} of your own would be published under the names of the book's grids; "
             "give --publish a directory of your own."
         )
-    if getattr(options, "choose", False):
-        given = _to_choose(given, options)
+    if getattr(options, "choose", False):  # on queries and with seeds that are never reported
+        if "task" not in given or options.grid or options.only or options.splits or options.publish is not None:
+            raise ExplainerError(
+                "--choose compares rates on tasks, of --tasks or --task-file, and on its own split; leave out --grid, "
+                "--only, --splits and --publish."
+            )
+        usual = {"lr": [1e-4, 3e-4, 1e-3, 3e-3], "seed": list(SELECTION_SEEDS)}
+        given = {**usual, **given, "split": ["selection"], "lessons": ["own"]}
     from_file = options.grid or options.only
     if not from_file and ((name == "language-models" and given) or given.keys() & {"task", "tasks", "pair"}):
         return {kind.name: kind.grid(**{"seed": [0]} | given)}
@@ -200,7 +195,11 @@ def _grids(name: str, kind: "type[Experiment]", options: argparse.Namespace) -> 
     for one in options.only or ():
         if one not in grids:
             raise ExplainerError(f"{file} has no grid {one!r}; it has {', '.join(grids)}.")
-    return {one: _with_values(grids[one], given) for one in options.only or grids}
+    combinations = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+    return {
+        one: list(dict.fromkeys(replace(setting, **values) for setting in grids[one] for values in combinations))
+        for one in options.only or grids
+    }
 
 
 def _given(name: str, kind: "type[Experiment]", options: argparse.Namespace) -> dict[str, list]:
@@ -222,23 +221,6 @@ def _given(name: str, kind: "type[Experiment]", options: argparse.Namespace) -> 
             else:
                 print(f"explainer: `explainer-lab {name}` has no --{option}; it is left out.", file=sys.stderr)
     return found
-
-
-def _to_choose(given: Mapping[str, list], options: argparse.Namespace) -> dict[str, list]:
-    """The settings among which a rate is chosen, on queries and with seeds that are never reported."""
-    if "task" not in given or options.grid or options.only or options.splits or options.publish is not None:
-        raise ExplainerError(
-            "--choose compares rates on tasks, of --tasks or --task-file, and on its own split; leave out --grid, "
-            "--only, --splits and --publish."
-        )
-    usual = {"lr": [1e-4, 3e-4, 1e-3, 3e-3], "seed": list(SELECTION_SEEDS)}
-    return {**usual, **given, "split": ["selection"], "lessons": ["own"]}
-
-
-def _with_values(settings: Iterable[Any], given: Mapping[str, Sequence]) -> list:
-    """The settings with every combination of the given values in place of their own, each once."""
-    combinations = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
-    return list(dict.fromkeys(replace(one, **values) for one in settings for values in combinations))
 
 
 # Running.
@@ -285,7 +267,8 @@ def _compute(
     if options.threads:
         torch.set_num_threads(options.threads)
     if isinstance(experiment, OnCheckpoint):
-        for line in experiment.estimates(planned, store, 1 if engine is None else options.workers or 0):
+        waiting = [setting for setting, _, state in planned if state == "waiting"]
+        for line in experiment.estimates(waiting, 1 if engine is None else options.workers or 0):
             print(line, file=sys.stderr)
     failure = None
     try:
@@ -304,18 +287,12 @@ def _compute(
 
 
 def _engine(options: argparse.Namespace) -> "Engine | None":
-    """What computes the settings, None for this process; an option that it would ignore is an error."""
+    """What computes the settings, None for this process."""
     from explainer_lab import pool  # noqa: PLC0415
 
-    of_ray = {"address": options.ray_address, "gpus": options.gpus, "cpus": options.cpus}
-    given = {name: value for name, value in of_ray.items() if value is not None}
     if options.engine == "ray":
-        if options.threads or options.workers:
-            raise ExplainerError("--threads and --workers do not reach the tasks on Ray; give --cpus.")
-        on_gpu = getattr(options, "device", None) == "cuda"
-        return partial(pool.on_ray, **({"gpus": 1} if on_gpu else {}) | given)
-    if given:
-        raise ExplainerError("--ray-address, --gpus and --cpus are for a Ray cluster; add --engine ray.")
+        gpus = options.gpus if options.gpus is not None else float(getattr(options, "device", None) == "cuda")
+        return partial(pool.on_ray, address=options.ray_address, cpus=options.cpus or 1, gpus=gpus)
     if options.workers:
         return partial(pool.in_processes, workers=options.workers, threads=options.threads or 1)
     return None
@@ -326,16 +303,10 @@ def _on_checkpoint(kind: type, settings: Sequence[Any], options: argparse.Namesp
     from explainer.models import memory  # noqa: PLC0415
 
     elsewhere = options.engine == "ray" and not options.gpus
-    made = partial(
-        kind,
-        data=own_data(options),
-        data_dir=options.data_dir,
-        device=options.device or ("cpu" if elsewhere else None),
-    )
+    device = options.device or ("cpu" if elsewhere else None)
+    made = partial(kind, data=own_data(options), data_dir=options.data_dir, device=device)
     needs = made().needs
-    dtype = memory.dtype_of(
-        options.dtype, options.device, lambda dtype: max(needs(setting, dtype) for setting in settings)
-    )
+    dtype = memory.dtype_of(options.dtype, options.device, lambda dtype: max(needs(one, dtype) for one in settings))
     return made(dtype=dtype)
 
 
@@ -352,25 +323,48 @@ def _print_planned(planned: "Sequence[tuple[Any, Identity, str]]") -> None:
 def _print_summary(experiment: "Experiment", tables: "Frames") -> None:
     names = [name for name in experiment.shown if name in tables["settings"].column_names]
     columns = [tables["runs"]["slug"].to_pylist(), *(tables["settings"][name].to_pylist() for name in names)]
-    print_table([("setting", *names), *(tuple(map(_text, row)) for row in zip(*columns, strict=True))])
-
-
-def _text(value: Any) -> str:
-    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    shown = [
+        ["-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value) for value in column]
+        for column in columns
+    ]
+    print_table([("setting", *names), *zip(*shown, strict=True)])
 
 
 def _print_choice(tables: "Frames") -> None:
-    """What each rate gives, and which is the best, by checkpoint."""
-    from explainer_lab import learning_rates  # noqa: PLC0415
+    """What each rate gives, and which is the best, by checkpoint: means over tasks, Student's interval over seeds."""
+    from explainer.results import intervals  # noqa: PLC0415
 
     for checkpoint, settings in tables["settings"].to_pandas().groupby("checkpoint", sort=False):
-        tried = learning_rates.accuracy_by_rate(settings)
-        best = learning_rates.best(tried)
-        rows = [(f"{lr:g}", str(n), f"{right:.2f}" if right else "diverged") for lr, n, right in tried]
+        tried = {  # by number of epochs and rate, in their order
+            one: intervals.over_seeds(its, "ft_accuracy").of_share if its["ft_accuracy"].notna().all() else None
+            for one, its in settings.groupby(["epochs", "lr"])
+        }
+        rows = [(f"{lr:g}", str(n), f"{right:.2f}" if right else "diverged") for (n, lr), right in tried.items()]
         print_table([("rate", "epochs", "right after fine-tuning"), *rows])
-        zero_shot, in_context = (learning_rates.accuracy_of_state(settings, state) for state in ("zsl", "icl"))
-        print(f"{checkpoint}: zero-shot {zero_shot:.2f}, in context {in_context:.2f}")
-        print(learning_rates.advice(tried, best, learning_rates.untaught(settings)))
+        untrained = {
+            state: intervals.over_seeds(settings, f"{state}_accuracy").of_share
+            for state in ("zsl", "icl", "one_label")
+            if f"{state}_accuracy" in settings
+        }
+        print(f"{checkpoint}: zero-shot {untrained['zsl']:.2f}, in context {untrained.pop('icl'):.2f}")
+        known = {one: right.estimate for one, right in tried.items() if right}
+        print(_advice(known, max(right.estimate for right in untrained.values()), [lr for _, lr in tried]))
+
+
+def _advice(known: Mapping[tuple[int, float], float], without: float, rates: Sequence[float]) -> str:
+    """Which rate to take, or why none and what to try next; of equals the first, with fewest epochs.
+
+    `known` are right answers by epochs and rate, in this order, of trainings that did not diverge; `without` are those
+    without training: zero-shot, or with the most frequent label for all where that is more.
+    """
+    if not known:
+        return "every rate diverged; try smaller ones."
+    epochs, lr = max(known, key=known.__getitem__)
+    if known[epochs, lr] <= without:
+        return "no rate that was tried teaches the task; try larger ones, or more --epochs."
+    beyond = {max(rates): "larger", min(rates): "smaller"}.get(lr)
+    more = f"; it stands at the end of those that were tried, so try {beyond} ones, too" if beyond else ""
+    return f"chosen: --lr {lr:g} --epochs {epochs}{more}. Report on the other queries: --splits report"
 
 
 def _measure(name: str, options: argparse.Namespace) -> int:

@@ -24,7 +24,6 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
     slowest_first = ("checkpoint", "task", "k", "n_queries", "seed", "position", "split", "control", "lr")
     shown = ("zsl_accuracy", "icl_accuracy", "icl_per_token_accuracy", "ft_accuracy", "rec2ftp", "sim_aou",
              "sim_aou_isotropic", "note")  # fmt: skip
-
     names_float32: ClassVar = True
     usual: ClassVar = {"k": 32, "lr": 1e-3, "n_queries": 150}
 
@@ -61,13 +60,8 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
             baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
             self._baseline = baseline
         tables = comparison.run_comparison(baseline, setting, progress=progress)
-        on_gpu = checkpoint.device.type == "cuda"
-        provenance = {
-            "revision": checkpoint.revision,
-            "source": data.task.source,
-            "licence": data.task.licence,
-            **({"device": torch.cuda.get_device_name(checkpoint.device)} if on_gpu else {}),
-        }
+        device = {} if checkpoint.device.type == "cpu" else {"device": torch.cuda.get_device_name(checkpoint.device)}
+        provenance = self._provenance(checkpoint, data.task) | device
         return Computed(tables, provenance, {"shared_zsl_and_icl": shared})
 
     def _load(self, name: str) -> Checkpoint:

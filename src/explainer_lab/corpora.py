@@ -84,16 +84,15 @@ def _load(name: str = DEFAULT) -> _Corpus:
         return _Corpus(path.name, path.name, "your own", *_split(documents, name))
     import datasets  # optional, and it takes a second to import  # noqa: PLC0415
 
+    of_card = "see the data set's card"
     if path.is_dir():
-        return _Corpus(
-            path.name, path.name, "see the data set's card", *_parts(datasets.load_from_disk(path), path.name)
-        )
+        return _Corpus(path.name, path.name, of_card, *_parts(datasets.load_from_disk(path), path.name))
     hub_id, _colon, configuration = name.partition(":")
     try:
         found = datasets.load_dataset(hub_id, configuration or None)
     except Exception as error:  # the library raises a dozen unrelated types for a missing network or data set
         raise ExperimentError(f"{name!r} is no file or directory, and no data set of the hub ({error}).") from error
-    return _Corpus(name, f"huggingface.co/datasets/{hub_id}", "see the data set's card", *_parts(found, name))
+    return _Corpus(name, f"huggingface.co/datasets/{hub_id}", of_card, *_parts(found, name))
 
 
 def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
@@ -106,16 +105,10 @@ def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
     corpus = _load(name)
     tokenizer = _train_tokenizer((document.text for document in corpus.train), vocabulary)
     train, held_out = (_encoded(tokenizer, part) for part in (corpus.train, corpus.held_out))
-    return Tokens(
-        corpus=corpus.name,
-        source=corpus.source,
-        licence=corpus.licence,
-        tokenizer=tokenizer,
-        train=torch.cat(train),
-        held_out=torch.cat(held_out),
-        starts=torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1],
-        documents=tuple(document.name for document in corpus.held_out),
-    )
+    starts = torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1]
+    documents = tuple(document.name for document in corpus.held_out)
+    whose = corpus.name, corpus.source, corpus.licence
+    return Tokens(*whose, tokenizer, torch.cat(train), torch.cat(held_out), starts, documents)
 
 
 def other_genre(tokens: Tokens) -> Tensor:
@@ -152,9 +145,8 @@ def _split(documents: Sequence[Document], name: str) -> tuple[tuple[Document, ..
             f"{name!r} has {len(documents)} documents and at least {_HELD_OUT_EVERY} are needed, since every tenth is "
             "held out; in a text file, two empty lines end a document."
         )
-    last = _HELD_OUT_EVERY - 1
-    kept = (document for i, document in enumerate(documents) if i % _HELD_OUT_EVERY != last)
-    return tuple(kept), tuple(documents[last::_HELD_OUT_EVERY])
+    kept = (document for i, document in enumerate(documents, 1) if i % _HELD_OUT_EVERY)
+    return tuple(kept), tuple(documents[_HELD_OUT_EVERY - 1 :: _HELD_OUT_EVERY])
 
 
 def _parts(found: Any, name: str) -> tuple[tuple[Document, ...], tuple[Document, ...]]:

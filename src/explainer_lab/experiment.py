@@ -12,44 +12,24 @@ import time
 import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tqdm import tqdm
 
 import explainer
-from explainer.data.files import Tables, rounded
+from explainer.data.files import rounded
 from explainer.errors import ExperimentError, ExplainerError, ResultsError
-from explainer_lab.store import SETTING, Frames, Identity, Published, Store, frames, joined, of_settings
+from explainer_lab.store import SETTING, Computed, Frames, Identity, Published, Store, frames, joined, of_settings
 
+AnySetting = TypeVar("AnySetting", bound=Any)
+"""A frozen dataclass with a `slug`, a readable name."""
 
-class Setting(Protocol):
-    """A frozen dataclass with a `slug`, a readable name."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def slug(self) -> str:
-        """As it stands in the names of files."""
-        ...
-
-
-AnySetting = TypeVar("AnySetting", bound=Setting)
 Engine = Callable[[Callable, Sequence], Iterator]
 """(work, groups of settings) -> what `work(group)` yields for every group, in any order; see `explainer_lab.pool`."""
-
-
-@dataclass(frozen=True)
-class Computed:
-    """What a setting gives: its tables, where they come from, what may differ between two runs, and tensors to keep."""
-
-    tables: Tables
-    provenance: Mapping[str, Any]
-    run: Mapping[str, Any] = field(default_factory=dict)
-    arrays: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Experiment(ABC, Generic[AnySetting]):
@@ -183,7 +163,7 @@ class Experiment(ABC, Generic[AnySetting]):
         groups: dict[Hashable, list[AnySetting]] = {}
         for setting in waiting:
             groups.setdefault(self.shares(setting), []).append(setting)
-        work, together = _Work(self, progress and engine is None), list(groups.values())
+        work, together = partial(_compute_group, self, progress and engine is None), list(groups.values())
         outcomes: Iterator[_Outcome]
         outcomes = engine(work, together) if engine else itertools.chain.from_iterable(map(work, together))
         failed = []
@@ -196,8 +176,7 @@ class Experiment(ABC, Generic[AnySetting]):
                         failed.append(f"{setting.slug}: {found}")
                         continue
                     waiting[setting].require_same(identity.parts, f"{setting.slug}, computed elsewhere,")
-                    how = {"provenance": found.provenance, "run": found.run, "arrays": found.arrays}
-                    store.save(identity, found.tables, **how)
+                    store.save(identity, found)
             except (ExperimentError, ResultsError) as error:
                 failed.append(str(error))
         if failed:
@@ -226,36 +205,27 @@ _Outcome = tuple[Any, Identity | None, Computed | str]
 """A setting, its identity and what was computed, or None and why there is no result."""
 
 
-@dataclass(frozen=True)
-class _Work:
-    """Computes the settings of a group one after the other."""
-
-    experiment: Experiment
-    progress: bool
-
-    def __call__(self, group: Sequence[Any]) -> Iterator[_Outcome]:
-        """Yield each as soon as it is finished."""
-        for setting in group:
-            wall, cpu = time.perf_counter(), time.process_time()
-            try:
-                computed = self.experiment.compute(setting, progress=self.progress)
-                identity = self.experiment.identity(setting)
-            except ExplainerError as error:
-                yield setting, None, str(error)
-                continue
-            except Exception as error:  # what no check foresaw ends its own setting, and says where it happened
-                yield setting, None, f"{type(error).__name__}: {error}"
-                continue
-            run = {
-                "seconds": time.perf_counter() - wall,
-                "cpu_seconds": time.process_time() - cpu,
-                "commit": _commit(),
-                **computed.run,
-            }
-            provenance = {**_software(self.experiment.packages), **computed.provenance}
-            # Rounded here, because plain numbers travel between processes of any kind.
-            arrays = {name: tensor.half().cpu().numpy() for name, tensor in computed.arrays.items()}
-            yield setting, identity, Computed(rounded(computed.tables), provenance, rounded(run), arrays)
+def _compute_group(experiment: Experiment, progress: bool, group: Sequence[Any]) -> Iterator[_Outcome]:
+    """Compute the settings of a group one after the other; yield each as soon as it is finished."""
+    for setting in group:
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            computed = experiment.compute(setting, progress=progress)
+            identity = experiment.identity(setting)
+        except Exception as error:  # one that no check foresaw ends its own setting, too
+            kind = "" if isinstance(error, ExplainerError) else f"{type(error).__name__}: "
+            yield setting, None, f"{kind}{error}"
+            continue
+        run = {
+            "seconds": time.perf_counter() - wall,
+            "cpu_seconds": time.process_time() - cpu,
+            "commit": _commit(),
+            **computed.run,
+        }
+        provenance = {**_software(experiment.packages), **computed.provenance}
+        # Rounded here, because plain numbers travel between processes of any kind.
+        arrays = {name: tensor.half().cpu().numpy() for name, tensor in computed.arrays.items()}
+        yield setting, identity, Computed(rounded(computed.tables), provenance, rounded(run), arrays)
 
 
 def _software(packages: Iterable[str]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ class LlamaSetting:
 def _initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
     """A Llama whose weights have the variance 1 / width and whose words start as linear maps of their points."""
     config = LlamaConfig(
-        vocab_size=regression_words.vocabulary(),
+        vocab_size=regression_words.WORD_IDS.stop,
         hidden_size=setting.width,
         intermediate_size=setting.inner,
         num_hidden_layers=setting.layers,
@@ -57,7 +57,7 @@ def _initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
         model = LlamaForCausalLM(config)
         read_in = torch.randn(regression_words.DIMENSION, setting.width) * config.initializer_range
     with torch.no_grad():
-        model.model.embed_tokens.weight[regression_words.word_ids()] = regression_words.points_of_words() @ read_in
+        model.model.embed_tokens.weight[regression_words.WORD_IDS] = regression_words.points_of_words() @ read_in
     return model
 
 
@@ -82,10 +82,7 @@ def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int
 
 def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:
     """Write model and tokenizer for `loading.load`; whole or not at all. Raises CheckpointError."""
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=regression_words.tokenizer(),
-        bos_token=regression_words.SEPARATOR,
-        eos_token=regression_words.SEPARATOR,
-        unk_token=regression_words.UNKNOWN,
-    )
+    marks: dict[str, str] = dict.fromkeys(("bos_token", "eos_token"), regression_words.SEPARATOR)
+    marks["unk_token"] = regression_words.UNKNOWN
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=regression_words.tokenizer(), **marks)
     loading.save(model, tokenizer, Path(directory))

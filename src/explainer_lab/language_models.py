@@ -10,7 +10,7 @@ import copy
 import hashlib
 import math
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from explainer.compare.comparison import require
 from explainer.data import assets
 from explainer.data.files import Tables
-from explainer.errors import ExperimentError
 from explainer.models import loading, momentum_attention
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.results.language_models import CURVE_WINDOWS
@@ -86,21 +86,16 @@ class TrainingSetting:
         """Check every value."""
         share = _DECAYING * _BUDGET_RATIO ** (self.branches - 1)
         a_fifth = f"must be a multiple of {share}, so that each of {self.branches} budgets has a fifth."
-        self._require("steps", self.steps % share == 0, a_fifth)
+        require(self.steps % share == 0, f"steps = {self.steps} {a_fifth}")
         first = self.decay_begins(self.budgets[0])
-        self._require("warmup", 0 <= self.warmup <= first, f"must lie in 0 ... {first}.")
+        require(0 <= self.warmup <= first, f"warmup = {self.warmup} must lie in 0 ... {first}.")
         names = (*WITHOUT_ETA, *momentum.AVERAGES, RECENCY_BIAS)
-        self._require("average", self.average in names, f"must be one of {', '.join(names)}.")
-        self._require(
-            "eta",
+        require(self.average in names, f"average = {self.average!r} must be one of {', '.join(names)}.")
+        require(
             (self.average in WITHOUT_ETA) == (self.eta == 0),
-            f"does not go with average = {self.average!r}: {' and '.join(WITHOUT_ETA)} have eta = 0, every other "
-            "average needs an eta > 0.",
+            f"eta = {self.eta} does not go with average = {self.average!r}: {' and '.join(WITHOUT_ETA)} have eta = 0, "
+            "every other average needs an eta > 0.",
         )
-
-    def _require(self, name: str, condition: bool, message: str) -> None:
-        if not condition:
-            raise ExperimentError(f"{name} = {getattr(self, name)!r} {message}")
 
     @property
     def variant(self) -> str:
@@ -210,11 +205,6 @@ def train(setting: TrainingSetting, tokens: Tokens, other_genre: Tensor, *, prog
     when the corpus is too short.
     """
     evaluate = _Evaluation(setting, tokens, other_genre)
-    if len(tokens.train) <= setting.length:
-        raise ExperimentError(
-            f"the training part of {tokens.corpus!r} has {len(tokens.train)} tokens, a window takes "
-            f"{setting.length + 1}; take a longer corpus or a shorter length."
-        )
     trunk = branch = _initial_model(setting)
     optimiser, done = _optimiser(trunk, setting), 0
     losses, budgets = [], []
@@ -260,8 +250,8 @@ class _Evaluation:
 
     def __post_init__(self):
         """Fail early where a text is too short."""
-        lm_probes.held_out_blocks(self.tokens, self.setting.length, 1)
-        lm_probes.spaced_blocks(self.other_genre, self.setting.length, 1)
+        for stream in (self.tokens.train, self.tokens.held_out, self.other_genre):
+            lm_probes.spaced_blocks(stream, self.setting.length, 1)
 
     def on_curve(self, model: nn.Module) -> float:
         """Mean loss on a few held-out blocks."""
@@ -309,10 +299,6 @@ def weights_digest(model: nn.Module) -> str:
 # The experiment
 
 
-_SIZES = ("corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches")
-_SLOWEST_FIRST = ("seed", *_SIZES, "lr", "warmup", "device", "eta", "average")
-
-
 class LanguageModels(Experiment[TrainingSetting]):
     """Trains one model for each setting; those that differ in average and eta alone form matched sets.
 
@@ -322,21 +308,16 @@ class LanguageModels(Experiment[TrainingSetting]):
     name = "language_models"
     setting = TrainingSetting
     protocol = 2
-    slowest_first = _SLOWEST_FIRST
+    slowest_first = (
+        *("seed", "corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches"),
+        *("lr", "warmup", "device", "eta", "average"),
+    )
     packages = ("numpy", "tokenizers", "torch", "transformers")
     shown = ("held_out", "copied")
 
     def __init__(self):
         """Nothing is loaded before it is asked for."""
-        self._tokens: dict[tuple[str, int], Tokens] = {}
-        self._counts: dict[tuple[str, int, int], dict[str, float]] = {}
-
-    @classmethod
-    def grid(cls, **axes: Any) -> list[TrainingSetting]:
-        """As for every experiment; what takes no eta comes once, with eta = 0, whatever etas are listed."""
-        if "eta" in axes and "average" not in axes:
-            raise ExperimentError(f"eta = {axes['eta']!r} needs an average; known: {', '.join(momentum.AVERAGES)}.")
-        return super().grid(**axes)
+        self._tokens, self._counted = cache(corpora.tokens), cache(self._count)
 
     @classmethod
     def of(cls, **values: Any) -> TrainingSetting:
@@ -351,14 +332,14 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     def parts(self, setting: TrainingSetting) -> dict[str, Any]:
         """The tokens."""
-        return {"data": self._tokens_of(setting).digest}
+        return {"data": self._tokens(setting.corpus, setting.vocabulary).digest}
 
     def compute(self, setting: TrainingSetting, *, progress: bool) -> Computed:
         """Train, and keep the model."""
-        tokens = self._tokens_of(setting)
+        tokens = self._tokens(setting.corpus, setting.vocabulary)
         trained = train(setting, tokens, corpora.other_genre(tokens), progress=progress)
         tables = _tables(setting, trained)
-        tables["settings"] |= self._counted(setting)
+        tables["settings"] |= self._counted(setting.corpus, setting.vocabulary, setting.length)
         if setting.average != LEARNED_CONVOLUTION:
             marks = dict.fromkeys(("bos_token", "eos_token", "unk_token"), SEPARATOR)
             tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens.tokenizer, **marks)
@@ -366,21 +347,12 @@ class LanguageModels(Experiment[TrainingSetting]):
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
         return Computed(tables, {"source": tokens.source, "licence": tokens.licence, **device})
 
-    def _counted(self, setting: TrainingSetting) -> dict[str, float]:
+    def _count(self, corpus: str, vocabulary: int, length: int) -> dict[str, float]:
         """What counting in the training text reaches on the same held-out blocks, after one token and after two."""
-        key = setting.corpus, setting.vocabulary, setting.length
-        if key not in self._counts:
-            tokens = self._tokens_of(setting)
-            blocks, _ = lm_probes.held_out_blocks(tokens, setting.length, FINAL_BLOCKS)
-            nll = partial(lm_probes.counting_nll, tokens.train, blocks, vocabulary=setting.vocabulary)
-            self._counts[key] = {"counting_one": nll(1), "counting_two": nll(2)}
-        return self._counts[key]
-
-    def _tokens_of(self, setting: TrainingSetting) -> Tokens:
-        key = setting.corpus, setting.vocabulary
-        if key not in self._tokens:
-            self._tokens[key] = corpora.tokens(*key)
-        return self._tokens[key]
+        tokens = self._tokens(corpus, vocabulary)
+        blocks, _ = lm_probes.held_out_blocks(tokens, length, FINAL_BLOCKS)
+        nll = partial(lm_probes.counting_nll, tokens.train, blocks, vocabulary=vocabulary)
+        return {"counting_one": nll(1), "counting_two": nll(2)}
 
 
 def _model_directory(its: Identity) -> Path:

@@ -26,7 +26,8 @@ def spaced_blocks(stream: Int[Tensor, " tokens"], length: int, n: int) -> Int[Te
     available = (len(stream) - 1) // length
     if available < 1:
         raise ExperimentError(
-            f"it has {len(stream)} tokens and a window takes {length + 1}; take a longer text or a shorter length."
+            f"a part of the corpus has {len(stream)} tokens, a window {length + 1}: take a longer corpus or a shorter "
+            "length."
         )
     first = torch.arange(min(n, available)) * available // min(n, available) * length
     return stream[first[:, None] + torch.arange(length + 1)]
@@ -37,10 +38,7 @@ def held_out_blocks(tokens: Tokens, length: int, n: int) -> tuple[Int[Tensor, "n
 
     Raises: ExperimentError if not even one fits.
     """
-    try:
-        blocks = spaced_blocks(tokens.held_out, length, n)
-    except ExperimentError as error:
-        raise ExperimentError(f"the held-out part of {tokens.corpus!r} is too short: {error}") from error
+    blocks = spaced_blocks(tokens.held_out, length, n)
     available = (len(tokens.held_out) - 1) // length
     first = torch.arange(len(blocks)) * available // len(blocks) * length
     index = torch.searchsorted(tokens.starts, first, right=True) - 1

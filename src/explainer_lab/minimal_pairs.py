@@ -393,7 +393,6 @@ class MinimalPairs(OnCheckpoint[_MinimalPairsSetting]):
     protocol = 1
     slowest_first = ("checkpoint", "epochs", "k", "n_queries", "pair", "lr", "seed")
     shown = ("icl_a", "icl_b", "ft_a", "ft_b", "own", "other", "contexts", "trainings", "note")
-
     usual: ClassVar = {"k": 16, "n_queries": 16, "lr": 7e-4, "epochs": 10}
 
     def holds(self, setting: _MinimalPairsSetting) -> tuple[int, int]:

@@ -439,7 +439,6 @@ class NewRule(OnCheckpoint[_NewRuleSetting]):
     protocol = 1
     slowest_first = ("checkpoint", "cue", "training", "lessons", "batch", "epochs", "k", "n_queries", "lr", "seed")
     shown = ("zsl_accuracy", "icl_accuracy", "shuffled_accuracy", "ft_accuracy", "own", "other", "note")
-
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 2e-3, "epochs": 10, "training": "none"}
 
     def holds(self, setting: _NewRuleSetting) -> tuple[int, int]:

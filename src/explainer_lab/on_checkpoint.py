@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,11 +19,11 @@ from explainer.compare.comparison import in_split, require
 from explainer.data import tasks
 from explainer.data.files import PUBLISHED
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import finetuning, loading, memory, scoring
+from explainer.models import finetuning, loading, memory
 from explainer.models.loading import Checkpoint
 from explainer.results import published
-from explainer_lab.experiment import Experiment, Setting
-from explainer_lab.store import Identity, Store
+from explainer_lab.experiment import AnySetting, Experiment
+from explainer_lab.store import Identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,15 +86,7 @@ class FineTuningSetting(CheckpointSetting):
         return finetuning.repeat_epochs(finetuning.training_ids(checkpoint, task, examples), self.epochs, self.seed)
 
 
-class _OfCheckpoint(Setting, Protocol):
-    @property
-    def checkpoint(self) -> str: ...
-
-
-_Its = TypeVar("_Its", bound=_OfCheckpoint)
-
-
-class OnCheckpoint(Experiment[_Its]):
+class OnCheckpoint(Experiment[AnySetting]):
     """Loads checkpoints, one at a time, with `loading.load`, and data by name from `data`, else with `tasks.load`.
 
     `usual` are the values of a setting that is given without them; `names_float32` says whether an identity names the
@@ -121,77 +113,45 @@ class OnCheckpoint(Experiment[_Its]):
         self._data_digest = cache(lambda task: data_digest(self._load_data(task)))
 
     @classmethod
-    def of(cls, **values: Any) -> _Its:
+    def of(cls, **values: Any) -> AnySetting:
         """The setting with these values, those of `usual` where none is given, and the starter checkpoint."""
         return super().of(**{"checkpoint": loading.STARTER, **cls.usual, **values})
 
-    def key(self, setting: _Its) -> Identity:
+    def key(self, setting: AnySetting) -> Identity:
         """What is asked for, with the number format if it is not float32 or `names_float32`."""
         key, dtype = super().key(setting), self._dtype or torch.float32
         if dtype == torch.float32 and not self.names_float32:
             return key
         return Identity(key.slug, {**key.parts, "dtype": str(dtype).removeprefix("torch.")})
 
-    def holds(self, setting: _Its) -> tuple[int, int]:
+    def holds(self, setting: AnySetting) -> tuple[int, int]:
         """How many models a setting holds at once, and how many updates of all keys and values."""
         return 1, 1
 
-    def needs(self, setting: _Its, dtype: torch.dtype | None = None) -> int:
+    def needs(self, setting: AnySetting, dtype: torch.dtype | None = None) -> int:
         """Bytes of memory that a setting takes; raises CheckpointError."""
         model, n_shown = self.skeleton(setting.checkpoint), getattr(setting, "k", 0)
         return memory.required_bytes(model, dtype or self._dtype or torch.float32, n_shown, *self.holds(setting))
 
-    @classmethod
-    def tasks_of(cls, setting: _Its) -> Sequence[str]:
-        """The tasks whose data a setting reads."""
-        values: Any = setting
-        return values.names if hasattr(values, "names") else (values.task,) if hasattr(values, "task") else ()
+    def estimates(self, settings: Sequence[AnySetting], at_once: int = 1) -> Iterator[str]:
+        """For each checkpoint how many settings there are, about how long they take, and how much memory.
 
-    def estimates(self, planned: Sequence[tuple[_Its, Identity, str]], store: Store, at_once: int = 1) -> Iterator[str]:
-        """For each checkpoint what is left, how long it takes, how much memory, and what its number format rounds.
-
-        The time of a setting is the median of those of the checkpoint that are stored, else that of the book's
-        checkpoint as `published.seconds_on` scales it. Raises CheckpointError where so many processes do not fit the
-        memory.
+        The time is that of the book's checkpoint, as `published.seconds_on` scales it. Raises CheckpointError where
+        so many processes do not fit the memory.
         """
-        waiting: dict[str, list[_Its]] = {}
-        took: dict[str, list[float]] = {}
-        for setting, identity, state in planned:
-            if state == "waiting":
-                waiting.setdefault(setting.checkpoint, []).append(setting)
-            elif state == "stored" and (stored := store.load(identity)):
-                took.setdefault(setting.checkpoint, []).append(stored.run["seconds"])
-        for name, settings in waiting.items():
-            largest = max(settings, key=self.needs)
+        for name in dict.fromkeys(setting.checkpoint for setting in settings):
+            its = [setting for setting in settings if setting.checkpoint == name]
+            needed = max(map(self.needs, its))
             if at_once:
-                memory.require_memory(name, self._device, at_once * self.needs(largest))
-            if name in took:
-                each, basis = statistics.median(took[name]), f"the median of {len(took[name])} stored"
-            else:
-                runs = published.rows_of_experiment(PUBLISHED / self.name, "runs")
-                of_book = runs.loc[runs["checkpoint"] == loading.STARTER, "seconds"].median()
-                each = published.seconds_on(self.skeleton(name), of_book)
-                basis = "the book's, scaled by the numbers of weights and layers; longer prompts take longer"
-            one, every = published.in_words(each), published.in_words(len(settings) * each)
-            time = f"{one} each and {every} in all in one process ({basis})"
-            gigabytes = self.needs(largest) / 1e9
-            yield f"{name}: {len(settings)} to compute, {time}; about {gigabytes:.1f} GB of memory."
-            if self._dtype not in (None, torch.float32):
-                yield f"{name}: {self._rounding(settings[0])}"
-
-    def _rounding(self, setting: _Its) -> str:
-        """What the number format does to the scores of labels, beside float32 on the processor."""
-        dtype, name = str(self._dtype).removeprefix("torch."), setting.checkpoint
-        if 4 * sum(p.numel() for p in self.skeleton(name).parameters()) > memory.free_bytes(torch.device("cpu")):
-            return f"the error of {dtype} is not measured: there is no memory for float32."
-        data = self._load_data(next(iter(self.tasks_of(setting)), "capitals"))
-        scores = _label_scores(self._load(name), data)
-        self._checkpoint = None  # the settings may be computed elsewhere
-        exact = _label_scores(loading.load(name, dtype=torch.float32, device="cpu"), data)
-        return (
-            f"scores of labels in {dtype} differ from those in float32 by at most {abs(scores - exact).max():.2g} nats "
-            f"({_N_ROUNDED} queries of {data.task.name})."
-        )
+                memory.require_memory(name, self._device, at_once * needed)
+            runs = published.rows_of_experiment(PUBLISHED / self.name, "runs")
+            of_book = runs.loc[runs["checkpoint"] == loading.STARTER, "seconds"].median()
+            each = published.seconds_on(self.skeleton(name), of_book)
+            one, every = published.in_words(each), published.in_words(len(its) * each)
+            yield (
+                f"{name}: {len(its)} to compute, {one} each and {every} in all in one process (the book's time, "
+                f"scaled by the numbers of weights and layers); about {needed / 1e9:.1f} GB of memory."
+            )
 
     def _load(self, name: str) -> Checkpoint:
         if self._checkpoint is None or self._checkpoint[0] != name:
@@ -253,16 +213,3 @@ def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: fl
         return zero_shot
     pool = [example for example in data.test if in_split(example, split)]
     return labels.count(statistics.mode(data.task.labels_of(pool) or labels)) / len(labels)
-
-
-_N_ROUNDED, _N_SHOWN = 4, 4
-"""Queries and demonstrations on which it is measured what a number format rounds."""
-
-
-def _label_scores(checkpoint: Checkpoint, data: TaskData) -> np.ndarray:
-    """log p of every label, or of the answers of these queries, for the first queries of seed 0: shape (n, c)."""
-    asked = tasks.queries(data, _N_ROUNDED, 0)
-    ids, _ = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, _N_SHOWN, 0))
-    answers = data.task.labels or tuple(dict.fromkeys(query.answer for query in asked))
-    prompts = [data.task.prompt(query) for query in asked]
-    return scoring.candidate_log_probs(checkpoint, scoring.encode(checkpoint, ids), prompts, answers)

@@ -9,15 +9,13 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Generator
 from transformers import GPT2Model
 
+from explainer.compare.comparison import require
 from explainer.data.files import Tables
-from explainer.errors import ExperimentError
 from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
-from explainer.theory import regression
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.language_models import NO_AVERAGE
 from explainer_lab.small_models import train_gpt
@@ -32,11 +30,10 @@ class _RegressionSetting(gpt.InContextGPTSetting):
 
     def __post_init__(self):
         """Refuse an eta without an average and an average without an eta."""
-        if (self.average == NO_AVERAGE) != (self.eta == 0):
-            raise ExperimentError(
-                f"eta = {self.eta} does not go with average = {self.average!r}: plain attention is eta = 0 with "
-                f"{NO_AVERAGE!r}, every average needs an eta > 0."
-            )
+        require(
+            (self.average == NO_AVERAGE) == (self.eta == 0),
+            f"eta = {self.eta} does not go with average = {self.average!r}: {NO_AVERAGE!r} has eta = 0, no other has.",
+        )
 
     @property
     def slug(self) -> str:
@@ -80,8 +77,8 @@ class Regression(Experiment[_RegressionSetting]):
         """Train the model and test it."""
         trained = train_gpt(setting.plain, prepare=setting.prepare, progress=progress)
         tables = _tables(trained.model)
-        settings = tables["settings"] | {"losses": trained.losses}
-        return Computed(tables | {"settings": settings}, {}, {"cpu_seconds": trained.seconds})
+        tables["settings"]["losses"] = trained.losses
+        return Computed(tables, {})
 
 
 def _tables(model: gpt.InContextGPT, n_prompts: int = gpt.N_TEST_PROMPTS) -> Tables:
@@ -91,13 +88,9 @@ def _tables(model: gpt.InContextGPT, n_prompts: int = gpt.N_TEST_PROMPTS) -> Tab
     numbers k are those of `in_context_gpt.TESTED_LENGTHS` that the setting has.
     """
     prompts = model.setting.prompts(n_prompts, Generator().manual_seed(gpt.TEST_SEED))
-    ks = [k for k in gpt.TESTED_LENGTHS if k <= model.setting.n_examples]
-
-    def errors(k: int) -> torch.Tensor:
-        shortened = prompts.shortened(k)
-        return regression.squared_errors(gpt.query_prediction(model, shortened), shortened)
-
-    return {
-        "settings": {"parameters": sum(parameter.numel() for parameter in model.parameters())},
-        "prompts": {"squared_target": prompts.y_q**2, **{f"squared_error_{k}": errors(k) for k in ks}},
-    }
+    of_prompts = {"squared_target": prompts.y_q**2}
+    for k in gpt.TESTED_LENGTHS:
+        if k <= model.setting.n_examples:
+            shortened = prompts.shortened(k)
+            of_prompts[f"squared_error_{k}"] = (gpt.query_prediction(model, shortened) - shortened.y_q) ** 2
+    return {"settings": {"parameters": sum(p.numel() for p in model.parameters())}, "prompts": of_prompts}

@@ -34,14 +34,14 @@ UNKNOWN = "N/A"
 
 _FIXED = (SEPARATOR, UNKNOWN, "\n", *_LABELS)
 _NEWLINE, _MINUS, _PLUS = range(2, len(_FIXED))
-_SEED_OF_POINTS = 0
+WORD_IDS = slice(len(_FIXED), len(_FIXED) + WORDS)
+"""Where the words stand in the vocabulary: at its end."""
 
 
 @lru_cache(maxsize=1)
 def points_of_words() -> Float[Tensor, "n d"]:
     """The points of all words, uniform on the sphere, float32: word i is `x<i>`."""
-    generator = Generator().manual_seed(_SEED_OF_POINTS)
-    return normalize(torch.randn(WORDS, DIMENSION, generator=generator), dim=-1)
+    return normalize(torch.randn(WORDS, DIMENSION, generator=Generator().manual_seed(0)), dim=-1)
 
 
 def directions(seed: int) -> Float[Tensor, "2 d"]:
@@ -64,9 +64,8 @@ def data(w: Float[Tensor, " d"]) -> TaskData:
 def points_and_signs(examples: Sequence[Example]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
     """The points x of the words and their answers y as -1 and 1, float64."""
     index = [int(example.fields["word"][1:]) for example in examples]
-    return points_of_words()[index].double(), torch.tensor(
-        [2.0 * y - 1 for y in TASK.labels_of(examples) or ()]
-    ).double()
+    signs = [2.0 * _LABELS.index(example.answer) - 1 for example in examples]
+    return points_of_words()[index].double(), torch.tensor(signs, dtype=torch.float64)
 
 
 # Texts
@@ -81,16 +80,6 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def word_ids() -> slice:
-    """Where the words stand in the vocabulary."""
-    return slice(len(_FIXED), len(_FIXED) + WORDS)
-
-
-def vocabulary() -> int:
-    """Number of tokens."""
-    return len(_FIXED) + WORDS
-
-
 def sequences(n: int, n_examples: int, generator: Generator) -> Int[Tensor, "n T"]:
     """Token ids of n texts, T = 1 + 3 n_examples: a separator, then examples of one new direction w ~ N(0, I).
 
@@ -99,9 +88,5 @@ def sequences(n: int, n_examples: int, generator: Generator) -> Int[Tensor, "n T
     chosen = torch.rand(n, WORDS, generator=generator).argsort(-1)[:, :n_examples]
     w = torch.randn(n, DIMENSION, 1, generator=generator)
     plus = (points_of_words()[chosen] @ w)[..., 0] > 0
-    columns = (
-        len(_FIXED) + chosen,
-        torch.where(plus, _PLUS, _MINUS),
-        torch.full_like(chosen, _NEWLINE),
-    )
+    columns = WORD_IDS.start + chosen, torch.where(plus, _PLUS, _MINUS), torch.full_like(chosen, _NEWLINE)
     return torch.cat([torch.zeros(n, 1, dtype=torch.long), torch.stack(columns, -1).flatten(1)], 1)

@@ -128,7 +128,6 @@ class Reversal(OnCheckpoint[_ReversalSetting]):
     protocol = 1
     slowest_first = ("checkpoint", "n_pairs", "lr", "epochs", "seed")
     shown = ("icl_forward_forward", "icl_forward_backward", "ft_forward_forward", "ft_forward_backward", "note")
-
     usual: ClassVar = {"n_pairs": 8}
 
     def parts(self, setting: _ReversalSetting) -> dict[str, Any]:

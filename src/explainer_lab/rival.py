@@ -82,7 +82,9 @@ def _run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting
     """
     scoring.require_distinct(checkpoint, own.task)
     rival = _Rival.of(checkpoint, own, foreign, setting)
-    heads = _heads(rival)
+    texts = [circuits.repeated_random_tokens(checkpoint, _N_REPEATED, seed) for seed in range(4)]
+    scores = [circuits.induction_score(circuits.attention_maps(checkpoint, ids)) for ids in texts]
+    heads = _Heads(_effects(rival, ""), _effects(rival, "_foreign"), torch.stack(scores).mean(0))
     put_in, layers = _vectors(rival, heads)
     singles = _singles(rival, layers["vector"])
     asked = rival.asked
@@ -216,13 +218,6 @@ class _Heads:
         )
 
 
-def _heads(rival: _Rival) -> _Heads:
-    texts = [circuits.repeated_random_tokens(rival.checkpoint, _N_REPEATED, seed) for seed in range(4)]
-    scores = [circuits.induction_score(circuits.attention_maps(rival.checkpoint, ids)) for ids in texts]
-    own, foreign = (_effects(rival, name) for name in ("", "_foreign"))
-    return _Heads(own, foreign, torch.stack(scores).mean(0))
-
-
 def _effects(rival: _Rival, name: str) -> Float[Tensor, "layers heads"]:
     """What log p of the right answer gains after shuffled answers when a head gives its mean output after right ones.
 
@@ -274,11 +269,8 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     def summed(name: str, chosen: Sequence[HeadIndex]) -> Tensor:
         return torch.stack([added[name][head] for head in chosen]).sum(0)
 
-    sets = {
-        "heads": [heads.effective],
-        "heads_induction": [heads.induction],
-        "heads_random": heads.random(rival.setting),
-    }
+    sets = {"heads": [heads.effective], "heads_induction": [heads.induction]}
+    sets["heads_random"] = heads.random(rival.setting)
     for kind, each in sets.items():
         vectors = [summed("", chosen) for chosen in each]
         shape = selected[""].stream_change.shape
@@ -330,7 +322,6 @@ class Rival(OnCheckpoint[_RivalSetting]):
     protocol = 1
     slowest_first = ("checkpoint", "task", "k", "n_queries", "n_selection", "seed")
     shown = ("zsl_accuracy", "icl_accuracy", "vector_layer", "heads_layer", "n_induction", "r2_one_rate")
-
     usual: ClassVar = {"k": 16, "n_queries": 24, "n_selection": 16}
 
     def parts(self, setting: _RivalSetting) -> dict[str, Any]:

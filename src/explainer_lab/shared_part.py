@@ -211,17 +211,13 @@ def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[di
 # Both swaps.
 
 
-def _are_compared(a: tuple[str, str], b: tuple[str, str]) -> bool:
-    """Every context with every training, the own one with every other of its kind."""
-    return a[0] != b[0] or "own" in (a[1], b[1])
-
-
 def _pairs(zsl: Observed, found: Mapping[tuple[str, str], Observed]) -> Iterator[dict[str, Any]]:
+    """The similarities of every context with every training, and of the own one with every other of its kind."""
     measures = metrics.pairwise_outputs(zsl.outputs, [seen.outputs for seen in found.values()])
     names = list(found)
     for i, a in enumerate(names):
         for j, b in enumerate(names[i + 1 :], i + 1):
-            if _are_compared(a, b):
+            if a[0] != b[0] or "own" in (a[1], b[1]):
                 told = {"a_kind": a[0], "a_lesson": a[1], "b_kind": b[0], "b_lesson": b[1]}
                 yield told | {name: values[i, j].nanmean().item() for name, values in measures.items()}
 
@@ -403,7 +399,6 @@ class SharedPart(OnCheckpoint[_SharedPartSetting]):
         "checkpoint", "layer_causal_lr", "as_long", "lessons", "tasks", "epochs", "k", "n_queries", "lr", "seed",
     )  # fmt: skip
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "note")
-
     usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 5e-4, "epochs": 10}
 
     def holds(self, setting: _SharedPartSetting) -> tuple[int, int]:

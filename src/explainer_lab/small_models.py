@@ -66,7 +66,7 @@ def train_gpt(
     `steps` ends the same run earlier. Two models of one setting with other preparations are a matched pair. Raises
     DivergenceError when the loss is no longer finite.
     """
-    start, model = time.process_time(), gpt.InContextGPT(setting, prepare).train()
+    model = gpt.InContextGPT(setting, prepare).train()
 
     def loss(_step: int, generator: Generator) -> Tensor:
         prompts = setting.prompts(setting.batch, generator)
@@ -75,7 +75,7 @@ def train_gpt(
     losses = list(islice(descent(model, setting, loss, progress=progress), steps))
     full = len(losses) // gpt.LOSS_WINDOW * gpt.LOSS_WINDOW
     means = np.reshape(losses[:full], (-1, gpt.LOSS_WINDOW)).mean(1).tolist()
-    return gpt.TrainedGPT(model.eval(), means, time.process_time() - start)
+    return gpt.TrainedGPT(model.eval(), means)
 
 
 def _final_errors(model: gpt.InContextGPT) -> dict[int, tuple]:
@@ -84,27 +84,6 @@ def _final_errors(model: gpt.InContextGPT) -> dict[int, tuple]:
     N = prompts.n_examples
     errors = gpt.relative_errors(partial(gpt.query_prediction, model), prompts, (N // 4, N // 2, N))
     return {k: (*error, error.undefined) for k, error in errors.items()}
-
-
-def _gpt_files(trained: gpt.TrainedGPT) -> tuple[bytes, dict[str, Any]]:
-    """The weights of a model, and its setting, losses, errors and provenance."""
-    model, state = trained.model, trained.model.state_dict()
-    weights = safetensors.save({key: tensor.contiguous() for key, tensor in state.items()})
-    return weights, {
-        "setting": asdict(model.setting),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "losses": rounded(trained.losses),
-        "errors": rounded(_final_errors(model)),
-        "provenance": {
-            "versions": {
-                "python": platform.python_version(),
-                "torch": torch.__version__,
-                "transformers": transformers.__version__,
-            },
-            "cpu_seconds": round(trained.seconds, 1),
-            "sha256": hashlib.sha256(weights).hexdigest(),
-        },
-    }
 
 
 # Linear transformers: prompts x ~ N(0, I), and what they are fitted to
@@ -253,12 +232,8 @@ def _error(layers: LinearAttention, sample: _Sample) -> Tensor:
     return torch.stack(sums).sum() / sample.tasks.numel()
 
 
-_Family = Callable[[Tensor], LinearAttention]
-"""Makes layers of parameters."""
-
-
 def _normal_equations(
-    layers_of: _Family, sample: _Sample, parameters: Tensor
+    layers_of: Callable[[Tensor], LinearAttention], sample: _Sample, parameters: Tensor
 ) -> tuple[Float[Tensor, " p"], Float[Tensor, "p p"]]:
     """J^T r and J^T J of the residuals r = (v - w) / sqrt(B d), summed over chunks of the sample.
 
@@ -279,7 +254,11 @@ def _normal_equations(
 
 
 def _gauss_newton(
-    layers_of: _Family, sample: _Sample, parameters: Tensor, iterations: int, tolerance: float
+    layers_of: Callable[[Tensor], LinearAttention],
+    sample: _Sample,
+    parameters: Tensor,
+    iterations: int,
+    tolerance: float,
 ) -> tuple[Tensor, list[float]]:
     """Lower the error on a sample by damped Gauss-Newton steps; return the parameters and the error after every step.
 
@@ -306,33 +285,34 @@ def _gauss_newton(
     return parameters, errors
 
 
-def _layers_files(schedule: _Schedule) -> tuple[bytes, dict[str, Any]]:
-    """Train all starts; the matrices, and what is said of them."""
-    runs = [_train_layers(*start, schedule) for start in tqdm(_STARTS, unit="start")]
-    return safetensors.save({name: matrix for run in runs for name, matrix in run.matrices().items()}), {
-        "command": "python -m explainer_lab.small_models deep_linear",
-        "schedule": asdict(schedule),
-        "runs": [run.entry(asdict(schedule)) for run in runs],
-        "provenance": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "instructions": torch.backends.cpu.get_cpu_capability(),
-            "threads": torch.get_num_threads(),
-        },
-    }
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train one of the book's models, measure and write it; all starts of the linear transformers, forty minutes."""
     parser = argparse.ArgumentParser(description="Train one of the book's small models.")
     parser.add_argument("name", choices=(*gpt.STORED, deep_linear.NAME))
     name = parser.parse_args(arguments).name
-    linear = name == deep_linear.NAME
-    weights, description = _layers_files(_Schedule()) if linear else _gpt_files(train_gpt(gpt.STORED[name]))
+    if name == deep_linear.NAME:
+        schedule = _Schedule()
+        runs = [_train_layers(*start, schedule) for start in tqdm(_STARTS, unit="start")]
+        matrices = {key: matrix for run in runs for key, matrix in run.matrices().items()}
+        description = {"schedule": asdict(schedule), "runs": [run.entry(asdict(schedule)) for run in runs]}
+    else:
+        trained = train_gpt(gpt.STORED[name])
+        matrices = {key: matrix.contiguous() for key, matrix in trained.model.state_dict().items()}
+        errors = rounded(_final_errors(trained.model))
+        description = {"setting": asdict(gpt.STORED[name]), "losses": rounded(trained.losses), "errors": errors}
+    weights = safetensors.save(matrices)
+    provenance = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "sha256": hashlib.sha256(weights).hexdigest(),
+    }
     path = weights_directory() / name
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path.with_suffix(".safetensors"), weights)
-    replace_file(path.with_suffix(".json"), to_json(description))
+    replace_file(path.with_suffix(".json"), to_json(description | {"provenance": provenance}))
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import safetensors.numpy
 
@@ -58,16 +57,21 @@ class Identity:
     def require_same(self, stored: Mapping[str, Any], where: object) -> None:
         """Raise ResultsError if the known parts are not those of a stored identity."""
         differing = [name for name, part in self.parts.items() if part is not None and stored.get(name) != part]
-        if "protocol" in differing:
-            raise ResultsError(
-                f"{where} was computed by protocol {stored.get('protocol')}, this version computes protocol "
-                f"{self.parts['protocol']}: use another directory, or delete it and compute it again."
-            )
         if differing:
             raise ResultsError(
                 f"{where} was computed from other {' and '.join(differing)} than are here: use another directory, or "
                 "get what it was computed from."
             )
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a setting gives: its tables, where they come from, what may differ between two runs, and tensors to keep."""
+
+    tables: Tables
+    provenance: Mapping[str, Any]
+    run: Mapping[str, Any] = field(default_factory=dict)
+    arrays: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,8 @@ class Store:
             content = json.loads(path.read_text("utf-8"))
             run = json.loads(path.with_suffix(".run").read_text("utf-8"))
             digest = content.pop("sha256")
-            result = Stored(
-                Identity(content["slug"], content["identity"]), content["provenance"], content["result"], run
-            )
+            found = Identity(content["slug"], content["identity"])
+            result = Stored(found, content["provenance"], content["result"], run)
         except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
             raise ResultsError(f"{path} cannot be read ({error}); delete it and run the study again.") from error
         if digest != _sha256(content) or result.identity.key != identity.key:
@@ -113,24 +116,16 @@ class Store:
         identity.require_same(result.identity.parts, path)
         return result
 
-    def save(
-        self,
-        identity: Identity,
-        result: Mapping[str, Any],
-        *,
-        provenance: Mapping[str, Any],
-        run: Mapping[str, Any],
-        arrays: Mapping[str, np.ndarray] | None = None,
-    ) -> Path:
+    def save(self, identity: Identity, computed: Computed) -> Path:
         """Write a result, its arrays, and its `run`, which holds what may differ between two runs."""
         content = {"slug": identity.slug, "identity": identity.parts}
-        content |= {"provenance": provenance, "result": rounded(result)}
+        content |= {"provenance": computed.provenance, "result": rounded(computed.tables)}
         path = self.path(identity)
         self.directory.mkdir(parents=True, exist_ok=True)
-        if arrays and 2 * sum(array.size for array in arrays.values()) <= KEPT_MB * 10**6:
-            halved = {name: array.astype(np.float16) for name, array in arrays.items()}
+        halved = {name: np.asarray(array, np.float16) for name, array in computed.arrays.items()}
+        if halved and sum(array.nbytes for array in halved.values()) <= KEPT_MB * 10**6:
             replace_file(path.with_suffix(".safetensors"), safetensors.numpy.save(halved))
-        replace_file(path.with_suffix(".run"), to_json(rounded(run)))
+        replace_file(path.with_suffix(".run"), to_json(rounded(computed.run)))
         replace_file(path, to_json(content | {"sha256": _sha256(content)}))  # last: its presence means finished
         return path
 
@@ -190,11 +185,9 @@ def of_settings(tables: Frames, settings: Sequence[str]) -> Frames:
     place = {setting: i for i, setting in enumerate(settings)}
 
     def rows_of(table: pa.Table) -> pa.Table:
-        # pyarrow makes most of its functions when it is imported, where no type checker sees them.
-        asked = pc.is_in(table["setting"], pa.array(list(place), pa.string()))  # pyright: ignore[reportAttributeAccessIssue]
-        table = table.filter(asked)
-        order = sorted(range(len(table)), key=[place[setting] for setting in table["setting"].to_pylist()].__getitem__)
-        return table.take(pa.array(order, pa.int64()))
+        keys = table["setting"].to_pylist()
+        asked = [i for i, key in enumerate(keys) if key in place]
+        return table.take(pa.array(sorted(asked, key=lambda i: place[keys[i]]), pa.int64()))
 
     return {name: rows_of(table) for name, table in tables.items()}
 
@@ -250,7 +243,11 @@ class Published:
             whole = Path(work, "whole")
             whole.mkdir()
             for name, table in tables.items():
-                _write(table, whole / f"{name}.parquet", digest)
+                # Without arrow's own schema, whose inner names depend on whether a table was read or made.
+                how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
+                with pq.ParquetWriter(whole / f"{name}.parquet", table.schema, **how) as writer:
+                    writer.write_table(table)
+                    writer.add_key_value_metadata({PUBLICATION: digest})
             os.replace(whole, self.directory / PENDING)  # from here on these are the tables
         self._put_in_place()
 
@@ -260,11 +257,3 @@ class Published:
             for path in sorted(pending.iterdir()):
                 os.replace(path, self.directory / path.name)
             pending.rmdir()
-
-
-def _write(table: pa.Table, path: Path, publication: str) -> None:
-    # Without arrow's own schema, whose inner names depend on whether a table was read or made.
-    how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
-    with pq.ParquetWriter(path, table.schema, **how) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({PUBLICATION: publication})

@@ -51,14 +51,10 @@ class _TrainedControlSetting(comparison.ComparisonSetting):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
         require(self.checkpoint in _MODELS, f"there is no model {self.checkpoint!r}; known: {', '.join(_MODELS)}.")
-        steps, n_examples = self.trained.steps, self.trained.n_examples
+        n_examples, snapshots = self.trained.n_examples, range(0, self.trained.steps + 1, EVERY)
         require(self.task == regression_words.TASK.name, f"there is no task {self.task!r} here; leave it out.")
-        require(self.model >= 0, f"model {self.model} is negative; use 0, 1, 2, ...")
         require(self.k <= n_examples, f"k = {self.k} demonstrations; {self.checkpoint} was trained on {n_examples}.")
-        require(
-            0 <= self.step <= steps and self.step % EVERY == 0,
-            f"step = {self.step}: there are snapshots of every {EVERY} steps from 0 to {steps}.",
-        )
+        require(self.step in snapshots, f"step = {self.step}: there are snapshots of {', '.join(map(str, snapshots))}.")
 
     @property
     def trained(self) -> LlamaSetting:
@@ -127,7 +123,7 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
             baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
             self._baseline = baseline
         tables = comparison.run_comparison(baseline, setting, progress=progress)
-        known = _known_learners(_prompts(setting.changes.context(data, setting.k, setting.seed)[1], baseline.queries))
+        known = _known_learners(setting.changes.context(data, setting.k, setting.seed)[1], baseline.queries)
         settings = {name: value for name, value in tables["settings"].items() if "content_free" not in name}
         lessons = _similarity_of_lessons(baseline, setting)
         settings |= {"weights": language_models.weights_digest(checkpoint.model)}
@@ -151,8 +147,7 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
 
 def _of_training(setting: _TrainedControlSetting) -> dict[str, Any]:
     """What determines the weights of all snapshots."""
-    sizes = {"words": regression_words.WORDS, "dimension": regression_words.DIMENSION}
-    return asdict(setting.trained) | sizes
+    return asdict(setting.trained) | {"words": regression_words.WORDS, "dimension": regression_words.DIMENSION}
 
 
 def _snapshot_directory(setting: _TrainedControlSetting) -> Path:
@@ -188,16 +183,12 @@ def _swaps(baseline: Baseline, setting: _TrainedControlSetting, progress: bool) 
     yield from shared_part.by_layer(baseline.zsl, found, [])
 
 
-def _prompts(demonstrations: Sequence[Example], queries: Sequence[Example]) -> Prompts:
-    """The points and answers, -1 or 1, of the demonstrations before each query, without the direction (NaN)."""
+def _known_learners(demonstrations: Sequence[Example], queries: Sequence[Example]) -> dict[str, Tensor]:
+    """What least squares predicts for each query, and one step of gradient descent from w = 0 at rate 1."""
     (x, y), (x_q, y_q) = map(regression_words.points_and_signs, (demonstrations, queries))
     inputs = torch.cat([x.expand(len(x_q), -1, -1), x_q[:, None]], 1)
     targets = torch.cat([y.expand(len(y_q), -1), y_q[:, None]], 1)
-    return Prompts(inputs, targets, torch.full_like(x_q, torch.nan))
-
-
-def _known_learners(asked: Prompts) -> dict[str, Tensor]:
-    """What least squares predicts for each query, and one step of gradient descent from w = 0 at rate 1."""
+    asked = Prompts(inputs, targets, torch.full_like(x_q, torch.nan))  # no learner reads the direction
     return {
         "least_squares": regression.ordinary_least_squares(asked),
         "gradient_step": regression.gradient_steps(asked, [1.0]),

@@ -108,7 +108,7 @@ def run_and_die(experiment, settings, place, threads):
 def kept(place):
     """The files of a cache, but for what a killed process could not tidy up."""
     found = [path.relative_to(place) for path in place.rglob("*")]
-    return [path for path in sorted(found) if not any(part.startswith("tmp") for part in path.parts)]
+    return [path for path in sorted(found) if not any(part.startswith((".", "tmp")) for part in path.parts)]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in GRIDS if issubclass(kind, OnCheckpoint)])

@@ -101,7 +101,7 @@ def test_what_is_computed_elsewhere_is_the_same_bytes_and_goes_on_where_it_stopp
 def test_a_result_from_elsewhere_that_was_made_of_something_else_is_refused(tmp_path):
     def other(work, groups):
         for group in groups:
-            yield from type(work)(Powers("others"), False)(group)
+            yield from work.func(Powers("others"), False, group)
 
     with pytest.raises(ExperimentError, match=r"2-to-1-plain, computed elsewhere, .* other weights"):
         Powers().run(SETTINGS[:1], store := Store(tmp_path), engine=other, progress=False)

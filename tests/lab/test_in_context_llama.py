@@ -32,7 +32,7 @@ def weights(model):
 
 def test_words_start_as_a_linear_map_of_their_points_and_as_large_as_other_embeddings():
     E = in_context_llama._initial_model(LlamaSetting()).get_input_embeddings().weight.detach()
-    words, others = E[regression_words.word_ids()], E[: regression_words.word_ids().start]
+    words, others = E[regression_words.WORD_IDS], E[: regression_words.WORD_IDS.start]
     x = regression_words.points_of_words()
     read_in = torch.linalg.lstsq(x, words).solution
     torch.testing.assert_close(x @ read_in, words, atol=1e-5, rtol=0)

@@ -13,7 +13,6 @@ from explainer.errors import CheckpointError
 from explainer.models import loading, memory
 from explainer_lab.agreement import Agreement, _lessons_of
 from explainer_lab.comparison import Comparison
-from explainer_lab.store import Store
 
 
 @pytest.mark.parametrize("family", tiny_models.CONFIGS)
@@ -71,14 +70,13 @@ def test_the_widest_format_that_fits_is_taken(monkeypatch, computes):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, tmp_path, monkeypatch, workers):
+def test_what_does_not_fit_is_refused_before_it_is_loaded(saved, monkeypatch, workers):
     model, study = str(saved["llama"]), Comparison(data={"toy": toy_study.DATA})
     settings = [toy_study.setting(model, seed=seed) for seed in range(2)]
     monkeypatch.setattr(loading, "load", lambda *_, **__: pytest.fail("loaded"))
     need = study.needs(settings[0])
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need - 1)
-    planned = study.plan(settings, Store(tmp_path))
     with pytest.raises(CheckpointError, match=r"does not fit: it needs about .* fewer --workers"):
-        list(study.estimates(planned, Store(tmp_path), workers))
+        list(study.estimates(settings, workers))
     monkeypatch.setattr(memory, "free_bytes", lambda _: workers * need)
-    list(study.estimates(planned, Store(tmp_path), workers))
+    list(study.estimates(settings, workers))

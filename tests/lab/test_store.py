@@ -17,14 +17,14 @@ from explainer.data.files import rounded, to_json
 from explainer.errors import ResultsError
 from explainer_lab import store as module
 from explainer_lab.reversal import Reversal
-from explainer_lab.store import SETTING, Identity, Published, Store, frames
+from explainer_lab.store import SETTING, Computed, Identity, Published, Store, frames
 
 FIRST = Identity("model-task-k4", {SETTING: {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
 RESULT = {"settings": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}
 
 
 def save(store, identity=FIRST, result=RESULT, **more):
-    return store.save(identity, result, provenance={"threads": 1}, run={"seconds": 1.5}, **more)
+    return store.save(identity, Computed(result, {"threads": 1}, {"seconds": 1.5}, **more))
 
 
 # How numbers are written.
@@ -126,7 +126,7 @@ def test_a_failed_write_leaves_what_was_there_and_counts_only_with_its_last_rena
     [
         ({"data": "else"}, "other data than are here"),
         ({"weights": "else"}, "other weights"),
-        ({"protocol": 2, "weights": "else"}, "computed by protocol 1, this version computes protocol 2"),
+        ({"protocol": 2, "weights": "else"}, "other weights and protocol"),
     ],
 )
 def test_a_result_of_another_origin_is_refused_and_stays(tmp_path, parts, message):
@@ -171,7 +171,7 @@ def tables(n):
 def stored(directory, ns):
     store = Store(directory)
     for n in ns:
-        store.save(identity(n), tables(n), provenance={"threads": 1}, run={"seconds": float(n)})
+        store.save(identity(n), Computed(tables(n), {"threads": 1}, {"seconds": float(n)}))
     return [store.load(identity(n)) for n in ns]
 
 
@@ -196,7 +196,7 @@ def test_a_column_of_whole_and_other_numbers_has_floats_however_large(tmp_path):
     """Of which no one takes the large whole number for exact; whole numbers alone stay whole."""
     store = Store(tmp_path)
     for n, value in enumerate([2**53 + 1, 0.5, None]):
-        store.save(identity(n), {"settings": {"mean": value, "seed": 2**53 + n}}, provenance={}, run={})
+        store.save(identity(n), Computed({"settings": {"mean": value, "seed": 2**53 + n}}, {}))
     rows = frames([store.load(identity(n)) for n in range(3)])["settings"].to_pylist()
     assert [row["mean"] for row in rows] == [2.0**53, 0.5, None]
     assert [row["seed"] for row in rows] == [2**53, 2**53 + 1, 2**53 + 2]
@@ -223,7 +223,7 @@ def test_a_result_computed_again_takes_the_place_of_the_old_one(tmp_path):
     published.add(stored(tmp_path / "store", (1, 2)), {})
     assert published.identities() == {identity(n).key: identity(n).parts for n in (1, 2)}
     store = Store(tmp_path / "again")
-    store.save(identity(1), {"settings": {"mean": 9.5}}, provenance={}, run={})
+    store.save(identity(1), Computed({"settings": {"mean": 9.5}}, {}))
     published.add([store.load(identity(1))], {})
     assert [row["mean"] for row in published.tables()["settings"].to_pylist()] == [9.5, 0.5]
     assert len(published.tables()["queries"]) == 2

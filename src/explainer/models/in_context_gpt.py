@@ -131,11 +131,10 @@ class InContextGPT(nn.Module):
 
 
 class TrainedGPT(NamedTuple):
-    """A trained model in evaluation mode, its losses (means over LOSS_WINDOW steps) and the CPU seconds it took."""
+    """A trained model in evaluation mode, and its losses (means over LOSS_WINDOW steps)."""
 
     model: InContextGPT
     losses: list[float]
-    seconds: float
 
 
 @torch.inference_mode()
@@ -184,7 +183,7 @@ def stored(name: str, *, prepare: Callable[[GPT2Model], GPT2Model] | None = None
             raise CheckpointError(f"{name}.safetensors is not the file that {name}.json describes; fetch both again.")
         model = InContextGPT(InContextGPTSetting(**description["setting"]), prepare)
         model.load_state_dict(safetensors.load(weights))
-        return TrainedGPT(model.eval(), description["losses"], description["provenance"]["cpu_seconds"])
+        return TrainedGPT(model.eval(), description["losses"])
 
 
 def page_weights(model: InContextGPT) -> dict[str, Any]:
