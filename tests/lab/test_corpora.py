@@ -11,11 +11,6 @@ from explainer_lab import corpora
 WORDS = ("the", "model", "reads", "a", "field", "and", "café", "writes", "→", "query")
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
-
-
 def texts(n):
     return [f"{i} " + " ".join(WORDS[(i * j) % len(WORDS)] for j in range(1, 30)) for i in range(n)]
 

@@ -1,6 +1,5 @@
 """Every experiment: killed and run again it stores the same bytes, and impossible settings are refused."""
 
-import contextlib
 import itertools
 import json
 import multiprocessing
@@ -8,7 +7,7 @@ import os
 import re
 import signal
 import weakref
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -195,14 +194,3 @@ def test_a_training_that_diverges_is_noted_and_has_no_numbers(kind, given):
     assert not any(of_training), "neither right answers nor their share"
     contexts = [kind for name in ("changes", "answers") for kind in tables.get(name, {}).get("kind", [])]
     assert "FT" not in contexts or kind in (MinimalPairs, NewRule)
-
-
-@pytest.mark.parametrize("kind", GRIDS)
-def test_a_whole_number_is_one_setting_however_it_is_written(kind, given, monkeypatch):
-    make_small(monkeypatch, "")
-    _, (possible, *_) = settings_of(kind, given)
-    for name in [field.name for field in fields(possible) if type(getattr(possible, field.name)) is float]:
-        for number in (0, 1):
-            with contextlib.suppress(ExperimentError):  # not every rate may be 0
-                one, same = (kind.of(**asdict(possible) | {name: to(number)}) for to in (float, int))
-                assert kind().key(one).key == kind().key(same).key, name

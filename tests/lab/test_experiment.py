@@ -65,6 +65,7 @@ SETTINGS = Powers.grid(base=[2, 3, 4], exponent=[1, 2.5])
 def test_grid_is_every_combination_in_its_order():
     assert [(one.base, one.exponent) for one in SETTINGS] == [(b, e) for b in (2, 3, 4) for e in (1.0, 2.5)]
     assert [one.kind for one in Powers.grid(base=1, kind=["b", "a", "b"])] == ["b", "a"]
+    assert len({Powers().key(Powers.of(base=1, exponent=of)).key for of in (1, 1.0)}) == 1
 
 
 def test_a_run_gives_the_tables_of_all_and_computes_none_twice(tmp_path):

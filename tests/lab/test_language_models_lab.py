@@ -34,10 +34,8 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def tokens(file, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EXPLAINER_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return corpora.tokens(file, 300)
+def tokens(file):
+    return corpora.tokens(file, 300)
 
 
 def trained(setting, tokens, **options):

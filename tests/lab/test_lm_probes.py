@@ -25,10 +25,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory):
-    file = write_corpus(tmp_path_factory.mktemp("corpus") / "own.txt")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EXPLAINER_CACHE", str(tmp_path_factory.mktemp("cache")))
-        return corpora.tokens(file, V)
+    return corpora.tokens(write_corpus(tmp_path_factory.mktemp("corpus") / "own.txt"), V)
 
 
 @settings(max_examples=20)

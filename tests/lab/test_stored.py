@@ -47,6 +47,12 @@ def test_every_setting_is_published_in_the_order_of_its_grid(experiment, grid):
     assert found["setting"].is_unique
 
 
+def test_queries_stand_in_the_order_of_the_grid_and_of_their_setting():
+    queries = results("word-pairs", "queries")
+    assert queries["setting"].unique().tolist() == results("word-pairs")["setting"].tolist()
+    assert (queries.groupby("setting").cumcount() == queries["query"]).all()
+
+
 def test_grids_have_names_of_their_own():
     names = [name for _, name in EVERY_GRID]
     assert len(set(names)) == len(names)
