@@ -97,7 +97,7 @@ class PairedPasses:
         """Logits without context when a vector is added after a block, one after the other."""
         times = self.last.repeated(len(vectors))
         added = torch.stack(vectors).repeat_interleave(len(self.queries), 0)
-        return times.run(interventions.with_added_to_stream(times.layers[layer], added)).logits
+        return times.run([interventions.at_last(times.layers[layer].block, added.add)]).logits
 
     def by_layer(self, vectors: Float[Tensor, "n layers d"]) -> dict[str, list[float]]:
         """Mean `outcome` without context when the vector of a layer is added after its block, for each layer."""
@@ -106,7 +106,7 @@ class PairedPasses:
         for number, layer in enumerate(last.layers):
             added = torch.zeros_like(vectors).transpose(0, 1)
             added[number] = vectors[:, number]
-            edits += interventions.with_added_to_stream(layer, added.flatten(0, 1))
+            edits.append(interventions.at_last(layer.block, added.flatten(0, 1).add))
         return {name: its.mean(1).tolist() for name, its in self.outcome(last.run(edits).logits).items()}
 
     @cached_property
@@ -146,7 +146,8 @@ def best_layer(found: Mapping[str, Sequence[float]]) -> int:
 def logits_with_outputs(last: Pass, *attention: Float[Tensor, "n layers d"]) -> Float[Tensor, "times*n vocab"]:
     """Logits when the attention outputs at the last token are held at these values, one after the other."""
     times = last.repeated(len(attention))
-    return times.run(interventions.with_attention_outputs(times.layers, torch.cat(attention))).logits
+    held = zip(times.layers, torch.cat(attention).unbind(1), strict=True)
+    return times.run([interventions.at_last(layer.output, lambda _, z=z: z) for layer, z in held]).logits
 
 
 def matched_random(change: Tensor, direction: Tensor, generator: Generator) -> list[Tensor]:

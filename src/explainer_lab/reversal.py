@@ -84,7 +84,6 @@ def _run_reversal(checkpoint: Checkpoint, setting: _ReversalSetting, *, progress
     """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
     pairs = _draw_pairs(setting.n_pairs, setting.seed)
     rows, settings, notes = [], {}, []
-    scoring.warn_unequal_answer_lengths(checkpoint, "reversal", "word ->", [word for pair in pairs for word in pair])
 
     def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
         for direction, log_probs in found.items():

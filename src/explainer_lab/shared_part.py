@@ -328,7 +328,10 @@ def _answers(task: _Task, trained: Mapping[str, FineTuned]) -> Iterator[dict[str
             yield from rows(f"{prefix}across_{name}", logits_with_outputs(last, *(base - part for part in parts)))
     for name, parts in _that_cannot_carry(c["own"], f, list(task.foreign), generator):
         yield from rows(f"along_{name}", logits_with_outputs(last, *(zsl + part for part in parts)))
-    edits = interventions.without_component(asked.after.layers, zsl, f["own"])
+    edits = []
+    for layer, z, u in zip(asked.after.layers, zsl.unbind(1), f["own"].unbind(1), strict=True):
+        without = lambda output, z=z, u=u: output - projections.component(output - z, u)  # noqa: E731
+        edits.append(interventions.at_last(layer.output, without))
     yield from rows("across_ft_running", asked.after.run(edits).logits)
 
 

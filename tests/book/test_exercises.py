@@ -172,7 +172,7 @@ ANOTHER = {
     "kendall_tau": lambda x, y: metrics.kendall_tau_a(torch.tensor(x), torch.tensor(y)),
     "best_values": lambda dW, keys: 3 * torch.linalg.lstsq(keys.T, dW.T).solution,
     "power": simulated_power,
-    "plain_rates": lambda eta, mu: regression.rates_of_momentum(eta, mu, 2)[::-1],
+    "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
     "pool_posterior": posterior,
     "fair_rates": lambda n: [1 / (t + 1) for t in range(1, n + 1)],
     "shuffled_share": wrong_after_shuffling,
@@ -187,15 +187,20 @@ def test_another_right_answer_passes(name, capsys):
     assert capsys.readouterr().out.startswith("Passed: ")
 
 
-def test_the_ridge_layer_is_ridge_regression_and_the_best_values_reach_the_ceiling():
-    for name, truth in {
-        "ridge_attention": lambda C, penalty, n: regression.ridge(
-            exercises.linear_transformer._whitened(C, n), penalty
-        ),
-        "best_values": positive_control.update_cosine_ceiling,
-    }.items():
-        for _, inputs in EXERCISES[name].inputs():
-            assert EXERCISES[name].same(EXERCISES[name].outcome(EXERCISES[name].right, inputs), truth(*inputs))
+def test_the_best_values_reach_the_ceiling():
+    exercise = EXERCISES["best_values"]
+    for _, inputs in exercise.inputs():
+        assert exercise.same(exercise.outcome(exercise.right, inputs), positive_control.update_cosine_ceiling(*inputs))
+
+
+def test_the_ridge_layer_is_ridge_regression_where_the_inputs_have_exactly_the_covariance():
+    for _, (C, penalty, n) in EXERCISES["ridge_attention"].inputs():
+        drawn = regression.draw_prompts(4, n, C, generator=torch.Generator().manual_seed(0))
+        X = torch.linalg.qr(drawn.X).Q * n**0.5 @ torch.linalg.cholesky(C).mT  # X^T X = n C
+        prompts = regression.covariate_shift(drawn, torch.cat([X, drawn.x_q[:, None]], dim=1))
+        layer = linear_transformer.LinearAttention(*EXERCISES["ridge_attention"].right(C, penalty, n))
+        found = linear_transformer.layer_prediction(layer, prompts)
+        torch.testing.assert_close(found, regression.ridge(prompts, penalty), rtol=1e-6, atol=1e-6)
 
 
 def test_noise_leaves_the_risk_without_a_slope_at_the_inverse_of_noisy_gamma():

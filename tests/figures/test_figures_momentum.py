@@ -46,8 +46,3 @@ def test_ratios_are_taken_pair_by_pair():
     """A pause that hits both of a pair leaves the ratio alone."""
     rows = momentum.timing_rows({512: [(0.1, 0.11), (0.2, 0.22), (0.4, 0.44)]})
     assert rows == [("512", "200 (150 to 300)", "220 (165 to 330)", "1.10 (1.10 to 1.10)")]
-
-
-def test_a_form_is_exact_where_no_error_exceeds_rounding():
-    found = momentum.exactness({"one": [1e-16, 3e-16, 2e-16], "other": [0.0, 0.3, 0.1]})
-    assert found == {"one": "exact, 2e-16 (3e-16)", "other": "<strong>no</strong>, 0.10 (0.30)"}

@@ -81,11 +81,11 @@ DRAWN = {
         BOTH, {"GPT": {5: B}}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, log="y"
     ),
     "paths": lambda: momentum.optimiser_paths(PATHS, kappa=4, levels=[2, 8]),
-    "curves on a phone": lambda: momentum.curves_for_phone([1, 4, 9], {"s": ENDS}, ("x", "y"), log_y=True),
     "coefficients": lambda: momentum.recalled_coefficients(X[0], X[1], X, X / 2, 0.9),
-    "errors by spread": lambda: attention.error_by_logit_spread([0.25, 1, 4], {"a": X.T, "b": X.T / 2}),
-    "errors by features": lambda: attention.error_by_features([16, 64, 256], {"a": X.T}),
-    "drift": lambda: attention.zero_shot_drift({"a": X, "b": X / 2}),
+    "errors by spread": lambda: attention.quartile_bands(
+        [0.25, 1, 4], {"a": X.T, "b": X.T / 2}, "x", "y", [0.01, 0.1, 1]
+    ),
+    "drift": lambda: attention.quartile_bands(range(1, len(X) + 1), {"a": X, "b": X / 2}, "x", "y"),
     "gate": lambda: attention.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
     "shares": lambda: verdict.row_positions({n: {"row": Row(A, A, A, A, 3)} for n in ("<a>", "b")}),
 }

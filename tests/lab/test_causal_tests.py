@@ -138,7 +138,7 @@ def test_the_task_vector_is_the_mean_change_of_queries_that_are_not_reported(res
     change = streams[0] - streams[1]
     layer = result["settings"]["task_vector_layer"]
     vector = change.mean(0)[layer].expand(N, -1)
-    logits = without.run(interventions.with_added_to_stream(without.layers[layer], vector)).logits
+    logits = without.run([interventions.at_last(without.layers[layer].block, vector.add)]).logits
     near(of(result, "task_vector", "log_prob"), log_probs(logits, answers))
     accuracy, log_prob = (result["layers"][f"task_vector_{name}"] for name in ("accuracy", "log_prob"))
     assert (accuracy[layer], log_prob[layer]) == max(zip(accuracy, log_prob, strict=True))

@@ -180,7 +180,9 @@ def test_what_is_put_in_and_taken_out(tables, rules, checkpoint, trained):
         ("ft_along_icl", "all"): f_b + along(f, c),
         ("ft_across_icl", "all"): f_a - along(f, c),
     }.items():
-        logits = without.run(interventions.with_attention_outputs(without.layers, outputs)).logits[:, tokens]
+        pairs = zip(without.layers, outputs.unbind(1), strict=True)
+        held = [interventions.at_last(layer.output, lambda _, v=v: v) for layer, v in pairs]
+        logits = without.run(held).logits[:, tokens]
         this, that = (logits[range(N), rules.right(rule)] for rule in "AB")
         row = found[name, "A", layers]
         assert row["log_odds"] == pytest.approx((this - that).mean().item(), abs=2e-3), name

@@ -103,7 +103,7 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
     assert accuracy[layer] == max(accuracy)
     for name in ("", "_shuffled", "_foreign"):
         vector = found.selected[name].stream_change.mean(0)[layer].expand(N, -1)
-        logits = found.asked.without.run(interventions.with_added_to_stream(found.layers[layer], vector)).logits
+        logits = found.asked.without.run([interventions.at_last(found.layers[layer].block, vector.add)]).logits
         assert log_probs(tables, f"vector{name}") == pytest.approx(of(found, logits), abs=1e-3), name
     others = torch.stack([torch.cat([change[:i], change[i + 1 :]]).mean(0) for i in range(M)])
     torch.testing.assert_close(lessons.leave_one_out_mean(change), others)
@@ -118,7 +118,7 @@ def test_the_vector_of_heads_is_the_sum_of_their_parts(tables, found, checkpoint
         alone[head] = change[layer, head]
         vector = vector + output.forward(alone.flatten()) - output.forward(torch.zeros_like(alone.flatten()))
     at = tables["settings"]["heads_layer"]
-    edits = interventions.with_added_to_stream(found.layers[at], vector.expand(N, -1))
+    edits = [interventions.at_last(found.layers[at].block, vector.expand(N, -1).add)]
     assert log_probs(tables, "heads") == pytest.approx(of(found, found.asked.without.run(edits).logits), abs=1e-3)
 
 

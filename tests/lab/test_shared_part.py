@@ -167,7 +167,8 @@ def test_parts_are_put_in_and_taken_out_in_both_directions(tables, task, passes,
         "ft_across_icl_other": ft["own"].attention - along(f, other.attention - zsl.attention),
     }
     for name, values in held.items():
-        logits = without.run(interventions.with_attention_outputs(without.layers, values)).logits
+        pairs = zip(without.layers, values.unbind(1), strict=True)
+        logits = without.run([interventions.at_last(layer.output, lambda _, v=v: v) for layer, v in pairs]).logits
         np.testing.assert_allclose(of(tables, name), log_probs(task, logits), atol=3e-3, err_msg=name)
     for name, state in (("icl", icl), ("zsl", zsl), ("ft", ft["own"]), ("ft_other", ft["other"])):
         np.testing.assert_allclose(of(tables, name), log_probs(task, state.logits), atol=3e-3, err_msg=name)

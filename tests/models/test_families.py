@@ -199,7 +199,8 @@ def test_interventions_exchange_attention_and_patches_are_made_or_refused_by_nam
     icl, zsl, layers = after.run(), without.run(), architectures.architecture(checkpoint.model).layers
     for i, ids in enumerate(scoring.prompt_token_ids(*asked)):
         torch.testing.assert_close(icl.logits[i], whole(checkpoint, [*prefix.ids, *ids]).logits[0, -1])
-    held = without.at_last().run(interventions.with_attention_outputs(layers, icl.attention))
+    pairs = zip(layers, icl.attention.unbind(1), strict=True)
+    held = without.at_last().run([interventions.at_last(layer.output, lambda _, v=v: v) for layer, v in pairs])
     torch.testing.assert_close(held.logits, icl.logits)
     assert (icl.logits - zsl.logits).abs().max() > 0.01
     if not can(family, PATCHES):

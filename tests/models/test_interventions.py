@@ -9,6 +9,7 @@ from transformers.pytorch_utils import Conv1D
 
 from explainer.models import architectures, interventions, scoring
 from explainer.models.interventions import States
+from explainer.theory import projections
 
 FAMILIES = tiny_models.CONFIGS | {
     name: config for name, config in tiny_models.MORE.items() if name != "gpt2, scaled by layer"
@@ -85,10 +86,16 @@ def test_the_last_tokens_alone_compute_what_the_whole_pass_computes(tiny):
         tiny.close(last.stream, states.stream)
 
 
+def holding(layers, values):
+    """Edits that hold the attention outputs at the last token at these values, (n, layers, d)."""
+    pairs = zip(layers, values.unbind(1), strict=True)
+    return [interventions.at_last(layer.output, lambda _, v=v: v) for layer, v in pairs]
+
+
 def test_what_the_context_does_at_the_last_token_it_does_through_attention(tiny):
     """With the attention outputs of the other pass, either pass has the logits of the other."""
     for whole, other in ((tiny.without, tiny.icl), (tiny.after, tiny.zsl)):
-        held = whole.at_last().run(interventions.with_attention_outputs(tiny.layers, other.attention))
+        held = whole.at_last().run(holding(tiny.layers, other.attention))
         tiny.close(held.stream, other.stream)
         tiny.close(held.logits, other.logits)
     assert (tiny.icl.logits - tiny.zsl.logits).abs().max() > 0.1
@@ -136,8 +143,12 @@ def test_a_parallel_mlp_never_sees_the_attention_of_its_block():
 
 def test_attention_loses_the_component_in_every_layer_and_nothing_else(tiny):
     direction = torch.randn(tiny.icl.attention.shape, generator=torch.Generator().manual_seed(0)).to(tiny.icl.attention)
-    edits = interventions.without_component(tiny.layers, tiny.zsl.attention, direction)
-    lost = tiny.after.run(edits)
+
+    def without(z, u):
+        return lambda output: output - projections.component(output - z, u)
+
+    parts = zip(tiny.layers, tiny.zsl.attention.unbind(1), direction.unbind(1), strict=True)
+    lost = tiny.after.run([interventions.at_last(layer.output, without(z, u)) for layer, z, u in parts])
     left = ((lost.attention - tiny.zsl.attention) * direction).sum(-1)
     assert left.abs().max() < 100 * tiny.tolerance * tiny.icl.attention.abs().max()
     removed = tiny.icl.attention[:, 0] - lost.attention[:, 0]  # the first layer, which no edit reaches otherwise
@@ -148,7 +159,7 @@ def test_attention_loses_the_component_in_every_layer_and_nothing_else(tiny):
 
 def test_a_vector_is_added_after_one_block(tiny):
     vectors = torch.arange(len(PROMPTS))[:, None] * tiny.icl.stream[:, 0]
-    moved = tiny.without.run(interventions.with_added_to_stream(tiny.layers[1], vectors))
+    moved = tiny.without.run([interventions.at_last(tiny.layers[1].block, vectors.add)])
     tiny.close(moved.stream[:, 0], tiny.zsl.stream[:, 0])
     tiny.close(moved.stream[:, 1], tiny.zsl.stream[:, 1] + vectors)
     tiny.close(moved.logits[0], tiny.zsl.logits[0])
@@ -158,7 +169,7 @@ def test_a_vector_is_added_after_one_block(tiny):
 def test_queries_that_are_repeated_take_edits_of_their_own(tiny):
     n, last = len(PROMPTS), tiny.without.at_last().repeated(2)
     both = torch.cat([tiny.icl.attention, tiny.zsl.attention])
-    held = last.run(interventions.with_attention_outputs(tiny.layers, both))
+    held = last.run(holding(tiny.layers, both))
     assert len(last) == 2 * n
     tiny.close(held.logits[:n], tiny.icl.logits)
     tiny.close(held.logits[n:], tiny.zsl.logits)

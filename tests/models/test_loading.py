@@ -175,7 +175,7 @@ def test_the_tokenizers_own_first_token_comes_first_and_one_without_any_is_refus
     assert checkpoint.tokenize("cat")[0] != 2
     bare = PreTrainedTokenizerFast(tokenizer_object=tiny_models.tokenizer().backend_tokenizer)
     monkeypatch.setattr(checkpoint.model.config, "bos_token_id", None)
-    with pytest.raises(CheckpointError, match=r"no <\|endoftext\|> and no bos_token_id; set tokenizer.bos_token"):
+    with pytest.raises(CheckpointError, match=r"no <\|endoftext\|> and no bos_token_id"):
         _ = replace(checkpoint, tokenizer=bare).first_token_id
 
 
@@ -261,16 +261,18 @@ PACKED = "a prompt behind a prefix is not scored as the whole prompt"
         (pickled, r"no file named model\.safetensors"),
         (evil, "contains custom code"),
         (lambda copy: [path.unlink() for path in copy.glob("tokenizer*")], "cannot be used"),
-        (lambda copy: edit_config(copy, num_hidden_layers=4), r"lacks weights that the model needs \(model\.layers\.3"),
+        (
+            lambda copy: edit_config(copy, num_hidden_layers=4),
+            r"lacks weights that the model needs, .* model\.layers\.3",
+        ),
         (lambda copy: edit_config(copy, intermediate_size=65), "cannot be used .*(size|shape)"),
         (
             lambda copy: with_weights(copy, BIAS),
-            r"has no place \(model\.layers\.0\.self_attn\.o_proj\.bias, model\.layers\.0\.self_attn\.q_proj\.bias, .*"
-            r"\.\.\.\).*Correct its config",
+            r"has no place, such as model\.layers\.0\.self_attn\.o_proj\.bias",
         ),
         (
             lambda copy: with_weights(copy, {"base_model.model.norm.weight": torch.ones(1)}),
-            r"has no place \(base_model\.model\.norm\.weight\)",
+            r"has no place, such as base_model\.model\.norm\.weight",
         ),
         (damaged_weight, PACKED),
         (other(T5ForConditionalGeneration, T5Config, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2), "T5"),

@@ -311,7 +311,7 @@ def test_rows_first_moves_rows_and_keeps_the_output(llama):
 def test_heads_of_a_prompt_have_the_demonstrations_first(llama):
     """The rows are those of one pass over the prompt: the first token stands behind the n demonstration tokens."""
     data = tasks.load("capitals")
-    prompt = recording.read_demonstrations(llama, data, seed=3, k=2)
+    prompt = recording.PromptHeads.read(llama, data, seed=3, k=2)
     text = "".join(data.task.demonstration(one) + "\n" for one in tasks.demonstrations(data, 2, 3))
     assert prompt.ids[1 : prompt.n + 1] == llama.tokenize(text)
     for found, head in zip(prompt.heads, chain.from_iterable(read_heads(llama, prompt.ids)), strict=True):

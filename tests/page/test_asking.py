@@ -50,7 +50,7 @@ def test_contexts_are_those_of_scoring_and_the_three_best_tokens_are_in_order(ch
     assert list(asking.context(checkpoint, PATTERN, PAIRS).ids) == expected
     shares = {40: 0.5, 50: 0.25, 60: 0.125, 70: 0.0625}
     p = torch.zeros(len(checkpoint.tokenizer)).index_copy(0, torch.tensor([*shares]), torch.tensor([*shares.values()]))
-    assert asking.top_three(checkpoint, p) == [[checkpoint.text([i]), share] for i, share in [*shares.items()][:3]]
+    assert live_tasks._top_three(checkpoint, p) == [[checkpoint.text([i]), share] for i, share in [*shares.items()][:3]]
 
 
 def test_it_says_when_the_model_is_there(monkeypatch, checkpoint):

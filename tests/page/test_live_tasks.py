@@ -220,7 +220,7 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_texts():
     stored = LivePatch.stored()
     assert tuple(stored) == TASKS == tuple(LivePatch().lessons)
     for name, its in stored.items():
-        assert its["study"] == asking.shares_of_study("causal-tests", name, live_tasks._OF_PATCH)
+        assert its["study"] == live_tasks._shares_of_study("causal-tests", name, live_tasks._OF_PATCH)
         assert its["study"]["foreign"] < its["study"]["mean"] < its["study"]["icl"]
         assert [int(n) for n in its["found"]] == list(live_tasks._DONORS)
         for n, found in its["found"].items():
@@ -269,7 +269,7 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_demonstrations():
     stored = LiveVector.stored()
     assert tuple(stored) == TASKS
     for name, its in stored.items():
-        assert its["study"] == asking.shares_of_study("rival", name, live_tasks._OF_VECTOR)
+        assert its["study"] == live_tasks._shares_of_study("rival", name, live_tasks._OF_VECTOR)
         assert its["study"]["shuffled"] < its["study"]["vector"] < its["study"]["icl"]
         shown = tasks.demonstrations(tasks.load(name), live_tasks._DEMONSTRATIONS, live_tasks.SEED)
         pairs = [[one.fields["word"], one.answer] for one in shown]
@@ -289,7 +289,7 @@ def test_the_vector_is_the_mean_of_what_the_others_change(checkpoint):
     torch.testing.assert_close(vectors, sum(changes) / 3)
     empty = interventions.without_context(checkpoint, asking.context(checkpoint, PATTERN, PAIRS), ["g ->"])
     for number, logits in enumerate(live_tasks._plus_each(empty, vectors)):
-        edit = interventions.with_added_to_stream(empty.layers[number], vectors[number][None])
+        edit = [interventions.at_last(empty.layers[number].block, vectors[number].add)]
         torch.testing.assert_close(logits, empty.run(edit).logits[0], atol=1e-4, rtol=1e-4)
 
 

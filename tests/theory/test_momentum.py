@@ -49,11 +49,10 @@ DEFINED = {
 
 @each_average
 @pytest.mark.parametrize("T", [1, 2, 5, 64, 65, 150])
-def test_averages_have_the_weights_of_their_definition_and_decode_their_last_row(name, T):
+def test_averages_have_the_weights_of_their_definition(name, T):
     value, weights = randn(2, 3, T, 4), momentum.LAG_WEIGHTS[name](0.9, T - 1)
     average = momentum.AVERAGES[name](value, 0.9)
     assert not average[..., 0, :].any() and weights.dtype == torch.float64
-    close(momentum.newest_average(value, 0.9, name), average[..., -1:, :])
     close(average[..., -1, :], torch.einsum("s,bhsd->bhd", weights, value[..., :-1, :].flip(-2)))
     if name in DEFINED:
         close(weights, torch.tensor([DEFINED[name](s, 0.9) for s in range(1, T)], dtype=torch.float64))
@@ -106,21 +105,17 @@ def test_low_precision_costs_one_rounding_of_the_result(eta, dtype, tolerance):
     """Relative error against float64 over 3000 positions, where powers of 1/eta overflow and bfloat16(.999) is 1."""
     value = randn(3000, 8).to(dtype)
     exact = momentum.ema(value.double(), eta)
-    for found, expected in (
-        (momentum.ema(value, eta), exact),
-        (momentum.newest_average(value, eta), exact[-1:]),
-    ):
-        assert found.dtype == dtype
-        assert duality.relative_error(found.double(), expected) < 2 * tolerance
+    found = momentum.ema(value, eta)
+    assert found.dtype == dtype
+    assert duality.relative_error(found.double(), exact) < 2 * tolerance
 
 
 @each_average
 def test_autocast_changes_nothing(name):
     value = randn(2, 100, 4).float()
-    average, last = momentum.AVERAGES[name](value, 0.999), momentum.newest_average(value, 0.999, name)
+    average = momentum.AVERAGES[name](value, 0.999)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(momentum.AVERAGES[name](value, 0.999), average)
-        assert torch.equal(momentum.newest_average(value, 0.999, name), last)
 
 
 # Attention.

@@ -11,8 +11,8 @@ from explainer.theory import duality
 # One head, and linear attention.
 
 
-def _causal(queries: Tensor, keys: Tensor, values: Tensor, *, diagonal=1, mask=-torch.inf, factor=0.5) -> Tensor:
-    scores = factor * queries @ keys.T
+def _causal(queries: Tensor, keys: Tensor, values: Tensor, *, diagonal=1, mask=-torch.inf) -> Tensor:
+    scores = queries @ keys.T / keys.shape[1] ** 0.5
     return scores.masked_fill(torch.ones_like(scores).triu(diagonal).bool(), mask).softmax(-1) @ values
 
 
@@ -77,7 +77,6 @@ causal_attention = Exercise(
         "a token does not see itself; look at the diagonal.": lambda *given: _causal(*given, diagonal=0),
         "a score of 0 is no weight of 0: exp(0) is 1.": lambda *given: _causal(*given, mask=0.0),
         "the weights that are left do not sum to 1.": lambda Q, K, V: (Q @ K.T / 2).softmax(-1).tril() @ V,
-        "the mask is right; keep the scale 1 / sqrt(d).": lambda *given: _causal(*given, factor=1.0),
     },
 )
 linear_attention = Exercise(
@@ -88,7 +87,6 @@ linear_attention = Exercise(
     cases=_single_pairs_first,
     mistakes={
         "these are softmax's weights; here a weight is k_i . q itself.": lambda V, K, Q: (Q @ K.T).softmax(-1) @ V,
-        "this is the mean over the pairs; linear attention is their sum.": lambda V, K, Q: Q @ K.T @ V / len(K),
     },
 )
 kept_numbers = Exercise(
@@ -131,7 +129,6 @@ context_update = Exercise(
         "with 1 token it is not the outer product of its value and its key.": (X_[:, :1], W_K, W_V),
         "with 5 tokens it is not the sum of the outer products; look for a factor.": (X_, W_K, W_V),
     },
-    mistakes={"this is the mean over tokens, not the sum.": lambda X_, W_K, W_V: _products(W_K, W_V, X_) / len(X_.T)},
 )
 fine_tuning_update = Exercise(
     hint="compute W_V X (W_K X)^T before and after, and subtract.",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from scipy.stats import nct
+from scipy.stats import kendalltau, nct
 from scipy.stats import t as student_t
 from torch import Tensor
 
@@ -16,15 +16,6 @@ from explainer.theory import fast_weights, order, statistics
 
 
 _SCORES, _LABELS = np.array([-0.5, 0.2, 0.1, 0.1, 2.0]), np.array([0, 1, 0, 1, 1])
-
-
-def _auc(scores: np.ndarray, labels: np.ndarray, *, tie: float = 0.5) -> float:
-    difference = scores[labels == 1][:, None] - scores[labels == 0]
-    return (difference > 0).mean() + tie * (difference == 0).mean()
-
-
-def _tau(x: np.ndarray, y: np.ndarray) -> float:
-    return (np.sign(x[:, None] - x) * np.sign(y[:, None] - y)).sum() / (len(x) * (len(x) - 1))
 
 
 def _tau_cases(z: Tensor) -> Cases:
@@ -48,12 +39,6 @@ def _quantile(draws: int) -> float:
 
 def _fewest(spread: float, difference: float, *, quantile: Callable = _quantile) -> int:
     return next(S for S in range(2, 10_000) if quantile(S) * spread / S**0.5 < difference)
-
-
-def _reach(differences: list[float]) -> tuple[float, float]:
-    """Mean and half width."""
-    S = len(differences)
-    return np.mean(differences), _quantile(S) * np.std(differences, ddof=1) / S**0.5
 
 
 def _power(spread: float, difference: float, S: int) -> float:
@@ -80,7 +65,7 @@ calibration = Exercise(
 auc = Exercise(
     hint="compare every positive query with every negative one; a tie counts half.",
     passed="order alone decides, ties count one half, swapping the classes mirrors the result.",
-    right=_auc,
+    right=lambda scores, labels: (1 + np.sign(scores[labels == 1][:, None] - scores[labels == 0])).mean() / 2,
     cases={
         "perfectly ordered scores do not give 1; look at the comparison.": (_LABELS * 1.0, _LABELS),
         "scores in reversed order do not give 0; look at its direction.": (-_LABELS * 1.0, _LABELS),
@@ -89,7 +74,6 @@ auc = Exercise(
         "an increasing transform of the scores changes the result; only order may matter.": (_SCORES**3, _LABELS),
         "swapping the classes does not give one minus the result.": (_SCORES, 1 - _LABELS),
     },
-    mistakes={"ties count one half.": lambda scores, labels: _auc(scores, labels, tie=0)},
 )
 rec2ftp = Exercise(
     hint="first find the queries that zero-shot gets wrong and fine-tuning gets right.",
@@ -126,13 +110,10 @@ holm = Exercise(
 kendall_tau = Exercise(
     hint="count the pairs of tokens that both sides put in the same order, and those in opposite orders.",
     passed="concordant minus discordant pairs over all pairs, whatever the scores' scale.",
-    right=_tau,
+    right=lambda x, y: kendalltau(x, y).statistic,
     shapes=((2, 9),),
     cases=_tau_cases,
-    mistakes={
-        "an increasing transform changes it; only order may matter.": lambda x, y: np.corrcoef(x, y)[0, 1],
-        "each pair counts once, not twice.": lambda x, y: 2 * _tau(x, y),
-    },
+    mistakes={"an increasing transform changes it; only order may matter.": lambda x, y: np.corrcoef(x, y)[0, 1]},
 )
 best_values = Exercise(
     hint="the nearest matrix with rows in the span of the keys is dW K^+ K; which factor holds the values?",
@@ -159,11 +140,11 @@ draws_needed = Exercise(
 not_excluded = Exercise(
     hint="take the end of Student's interval that is farther from zero.",
     passed="what is farther from zero than this is excluded.",
-    right=lambda differences: abs(_reach(differences)[0]) + _reach(differences)[1],
+    right=lambda differences: max(-statistics.student(differences).low, statistics.student(differences).high),
     cases={"the spread has S - 1 in its denominator, and so has t.": [([2, -1, 3],), ([-4, -5, 1, -2],)]},
     mistakes={
-        "this is the half width alone; the middle is not at zero.": lambda d: _reach(d)[1],
-        "where the mean is negative, the lower end is farther from zero.": lambda d: abs(sum(_reach(d))),
+        "this is the half width alone; the middle is not at zero.": lambda d: statistics.student(d).high - np.mean(d),
+        "where the mean is negative, the lower end is farther from zero.": lambda d: abs(statistics.student(d).high),
     },
 )
 power = Exercise(
@@ -200,9 +181,6 @@ share_of_the_way = Exercise(
 # Order, wrong labels, reversal: the chapter `three_predictions` and its studies.
 
 
-_Lesson = list[tuple[str, str]]
-
-
 def _answers(z: Tensor) -> list[Inputs]:
     """A memory of three orthonormal pairs with each of its answers."""
     basis = torch.linalg.qr(z).Q
@@ -210,7 +188,7 @@ def _answers(z: Tensor) -> list[Inputs]:
     return [(W, b) for b in basis[3:6]]
 
 
-def _both(lesson: _Lesson) -> _Lesson:
+def _both(lesson: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [*lesson, *((b, a) for a, b in lesson)]
 
 

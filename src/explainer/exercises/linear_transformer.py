@@ -16,13 +16,6 @@ from explainer.theory import linear_transformer, regression
 _C = torch.tensor([[1.5, 0.3, 0.0], [0.3, 0.8, 0.2], [0.0, 0.2, 0.5]], dtype=torch.float64)
 
 
-def _whitened(covariance: Tensor, n: int) -> regression.Prompts:
-    """Prompts with X^T X = n covariance exactly; the query is free."""
-    prompts = regression.draw_prompts(4, n, covariance, generator=torch.Generator().manual_seed(0))
-    X = torch.linalg.qr(prompts.X).Q * n**0.5 @ torch.linalg.cholesky(covariance).mT
-    return regression.covariate_shift(prompts, torch.cat([X, prompts.x_q[:, None]], dim=1))
-
-
 def _ridge_layer(covariance: Tensor, penalty: float, n: int) -> tuple[Tensor, Tensor]:
     d = len(covariance)
     W_PV, W_KQ = torch.zeros(2, d + 1, d + 1, dtype=covariance.dtype)
@@ -33,16 +26,16 @@ def _ridge_layer(covariance: Tensor, penalty: float, n: int) -> tuple[Tensor, Te
 
 def _predictions(layer: Callable, covariance: Tensor, penalty: float, n: int) -> Tensor:
     matrices = linear_transformer.LinearAttention(*layer(covariance, penalty, n))
-    return linear_transformer.layer_prediction(matrices, _whitened(covariance, n))
+    prompts = regression.draw_prompts(4, n, covariance, generator=torch.Generator().manual_seed(0))
+    return linear_transformer.layer_prediction(matrices, prompts)
 
 
 def _noisy_gamma(covariance: Tensor, n: int, noise: float) -> Tensor:
     return linear_transformer.gamma(covariance, n) + noise**2 / n * torch.eye(len(covariance), dtype=covariance.dtype)
 
 
-def _landing_point(covariance: Tensor, n: int, k: float) -> float:
-    inverse = torch.linalg.inv(linear_transformer.gamma(covariance, n))
-    return math.sqrt((k + math.sqrt(k**2 + 4 * (inverse @ inverse).trace().item())) / 2)
+def _landing_point(covariance: Tensor, n: int, k: float) -> Tensor:
+    return linear_transformer.closed_form(covariance, n, imbalance=k).W_PV[-1, -1]
 
 
 def _half_life(covariance: Tensor, n: int, which: int = 0) -> float:
@@ -163,11 +156,6 @@ def _newton_count(e_0: float, bound: float) -> int:
     return next(k for k in range(100) if e_0 ** (2**k) < bound)
 
 
-def _plain_rates(eta: float, mu: float) -> np.ndarray:
-    half = (2 + mu) * eta / 2
-    return half + (half**2 - eta**2) ** 0.5 * np.array([-1, 1])
-
-
 def _scores(X: Tensor, y: Tensor, pool: Tensor, noise: float) -> Tensor:
     return -((y[:, None] - X @ pool.T) ** 2).sum(0) / (2 * noise**2)
 
@@ -200,7 +188,7 @@ newton_count = Exercise(
 plain_rates = Exercise(
     hint="compare the coefficients of h and of S h in the two predictors.",
     passed="two plain steps with your rates are two steps with momentum, on every prompt.",
-    right=_plain_rates,
+    right=lambda eta, mu: np.array(regression.rates_of_momentum(eta, mu, 2)),
     counts=lambda rates, eta, mu: rates(eta, mu).sort().values,
     cases={"the sum should be (2 + mu) eta, the product eta^2.": [(0.2, 0.0), (0.2, 0.5), (0.4, 0.9)]},
     mistakes={

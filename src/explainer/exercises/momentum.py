@@ -31,10 +31,9 @@ def _newest(values: Tensor, keys: Tensor, queries: Tensor, mu: float) -> Tensor:
     return (queries @ keys.T * mu ** torch.arange(len(keys) - 1, -1, -1)) @ values
 
 
-def _solve(keys: Tensor, values: Tensor, rate: float, *, sign: int = 1, lower: bool = True) -> Tensor:
-    overlap = rate * keys @ keys.T - rate * torch.eye(len(keys), dtype=keys.dtype)
-    L = overlap.tril(-1) if lower else overlap
-    return torch.linalg.solve(torch.eye(len(keys), dtype=keys.dtype) + sign * L, rate * values)
+def _both_triangles(keys: Tensor, values: Tensor, rate: float) -> Tensor:
+    one = torch.eye(len(keys), dtype=keys.dtype)
+    return torch.linalg.solve(one + rate * (keys @ keys.T - one), rate * values)
 
 
 def _one_token_then_all(keys: Tensor, values: Tensor) -> Cases:
@@ -107,8 +106,8 @@ delta_errors = Exercise(
     shapes=((6, 4), (6, 3)),
     cases=_one_token_then_all,
     mistakes={
-        "an error changes with a later key; take the lower triangle.": lambda *given: _solve(*given, lower=False),
-        "look at the sign below the diagonal.": lambda *given: _solve(*given, sign=-1),
+        "an error changes with a later key; take the lower triangle.": _both_triangles,
+        "look at the sign below the diagonal.": lambda keys, values, rate: fast_weights.errors(keys, -values, -rate),
         "these are the values; take off what S answers already.": lambda k, v, rate: rate * v,
     },
 )

@@ -5,7 +5,6 @@ softmax, and of their studies.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from fractions import Fraction
 
 import numpy as np
 import plotly.graph_objects as go
@@ -115,13 +114,17 @@ def _pair(i: int, name: str, x: Sequence[int], head: Float[_Array, "n x"], desce
     ]
 
 
-def _bands(
+def quartile_bands(
     x: Sequence[float],
     series: Mapping[str, Float[_Array, "x heads"]],
     x_title: str,
     y_title: str,
+    percent: Sequence[float] = (),
 ) -> go.Figure:
-    """Median over heads with a band from the lower to the upper quartile, against x."""
+    """Median over heads with a band from the lower to the upper quartile, against x.
+
+    With `percent`, the ticks of y, both axes are logarithmic, with a tick at each x.
+    """
     figure = go.Figure()
     for i, (name, values) in enumerate(series.items()):
         low, median, high = np.round(np.quantile(values, (0.25, 0.5, 0.75), axis=1), 4).tolist()
@@ -131,31 +134,10 @@ def _bands(
         figure.add_scatter(x=list(x), y=high, name=f"{name}, upper quartile", **edge, **fill)
         style = {"line": LINES[i % 6], "marker": {"symbol": MARKERS[i], "size": 7}}
         figure.add_scatter(x=list(x), y=median, name=name, mode="lines+markers", **style)
+    if percent:
+        figure.update_xaxes(type="log", tickvals=x)
+        figure.update_yaxes(type="log", tickvals=percent, ticktext=[f"{100 * share:g} %" for share in percent])
     return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
-
-
-def error_by_logit_spread(spreads: Sequence[float], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
-    """Relative error against the logit spread to which the queries were rescaled, both log."""
-    figure = _bands(spreads, series, "logit spread of every head", "relative error")
-    figure.update_xaxes(type="log", tickvals=spreads, ticktext=[str(Fraction(spread)) for spread in spreads])
-    return _percent(figure, {1e-4: "0.01 %", 1e-3: "0.1 %", 0.01: "1 %", 0.1: "10 %", 1: "100 %"})
-
-
-def error_by_features(sizes: Sequence[int], series: Mapping[str, Float[_Array, "x heads"]]) -> go.Figure:
-    """Relative error against the number of random features, both log."""
-    figure = _bands(sizes, series, "number of random features r", "relative error")
-    figure.update_xaxes(type="log", tickvals=sizes)
-    return _percent(figure, {0.03: "3 %", 0.1: "10 %", 0.3: "30 %", 1: "100 %", 3: "300 %"})
-
-
-def _percent(figure: go.Figure, ticks: Mapping[float, str]) -> go.Figure:
-    return figure.update_yaxes(type="log", tickvals=list(ticks), ticktext=list(ticks.values()))
-
-
-def zero_shot_drift(by_layer: Mapping[str, Float[_Array, "layers heads"]]) -> go.Figure:
-    """Relative difference of the zero-shot part of each layer's heads from a zero-shot run, by layer from 1."""
-    layers = range(1, len(next(iter(by_layer.values()))) + 1)
-    return _bands(layers, by_layer, "layer", "relative difference").update_yaxes(range=[0, 2.5])
 
 
 def gate_by_layer(dots: Float[_Array, "layers heads"], medians: Mapping[str, Float[_Array, " layers"]]) -> go.Figure:

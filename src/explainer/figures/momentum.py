@@ -9,11 +9,10 @@ from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
 from explainer.figures.base import COLOURS, GREY, LEGEND_BELOW, LINES, MARKERS, error_bars, significant_digits
-from explainer.figures.forms import Ends, curves
+from explainer.figures.forms import Ends
 from explainer.theory import statistics
 
 _RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
-EXACT = 1e-10  # float64 rounding over a few dozen steps stays far below
 _RIDGE = 1e-6  # of the readout, for each position that it is fitted on: it only keeps the fit defined
 _BAR_EVERY = 4  # points of a curve: bars at all of them would hide it
 _BELOW = LEGEND_BELOW | {"y": -0.22, "traceorder": "normal"}
@@ -63,17 +62,6 @@ def stacked_panels(
         figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text=x_title, row=len(panels), col=1)
     return figure.update_layout(height=300 * len(panels), legend={"orientation": "h", "y": -0.12})
-
-
-def exactness(errors: Mapping[str, Sequence[float]]) -> dict[str, str]:
-    """Whether a form is exact, its median and its largest error; exact if no layer's error exceeds rounding."""
-    return {name: _exactness(found) for name, found in errors.items()}
-
-
-def _exactness(errors: Sequence[float]) -> str:
-    exact = max(errors) < EXACT
-    median, largest = (f"{number:{'.0e' if exact else '.2f'}}" for number in (np.median(errors), max(errors)))
-    return f"{'exact' if exact else '<strong>no</strong>'}, {median} ({largest})"
 
 
 # Momentum attention.
@@ -133,15 +121,6 @@ def quoted_rows(table: Mapping[str, Mapping[str, float]], digits: int, scale: fl
          *(f"{scale * value:.{digits}f}" for value in row.values()))
         for name, row in table.items()
     ]  # fmt: skip
-
-
-def curves_for_phone(
-    x: Sequence[float], series: Mapping[str, Ends], titles: tuple[str, str], *, log_y: bool = False
-) -> go.Figure:
-    """Curves with intervals, (estimate, low, high) by name, and a legend below that fits a phone."""
-    figure = curves(x, series, *titles)
-    figure.update_layout(height=460, legend=LEGEND_BELOW | {"y": -0.2})
-    return figure.update_yaxes(type="log" if log_y else "linear")
 
 
 def timing_rows(seconds: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[str, ...]]:

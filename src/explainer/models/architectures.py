@@ -119,10 +119,7 @@ class Architecture:
         """CheckpointError where attention has a window that is too narrow for a token to see all of n tokens."""
         window = min((layer.window for layer in self.layers if layer.window), default=n)
         if n > window:
-            raise CheckpointError(
-                f"attention with a window of {window} tokens does not see all {n}; use a shorter prompt or another "
-                "model."
-            )
+            raise CheckpointError(f"attention with a window of {window} tokens does not see all {n}.")
 
     def rotated(
         self, heads: Float[Tensor, "1 heads T d"], rotation: tuple[Tensor, Tensor] | None
@@ -209,8 +206,8 @@ def architecture(model: PreTrainedModel) -> Architecture:
     family, config = FAMILIES.get(model.config.model_type), model.config
     if family is None:
         raise CheckpointError(
-            f"models of the family {config.model_type!r} can be scored, but not fine-tuned or recorded here; use one "
-            f"of {', '.join(FAMILIES)}, or add an entry to explainer.models.architectures."
+            f"models of the family {config.model_type!r} can be scored, but not fine-tuned or recorded here; those of "
+            f"{', '.join(FAMILIES)} can."
         )
     final = (attrgetter(path)(model) for path in family.final)
     blocks = attrgetter(family.blocks)(model)

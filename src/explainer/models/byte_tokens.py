@@ -26,11 +26,6 @@ def _in_hexadecimal(found: re.Match) -> str:
     return ("" if begins else "…") + data.hex().upper() + "·" * (begins * (length - len(data)))
 
 
-def is_part(text: str) -> bool:
-    """Whether a text of `readable` ends within a character."""
-    return re.search("[0-9A-F]{2}·+$", text) is not None
-
-
 def _bytes_of(token: str) -> bytes:
     if found := re.fullmatch("<0x([0-9A-F]{2})>", token):
         return bytes.fromhex(found[1])

@@ -80,10 +80,7 @@ class Checkpoint:
             ids = [i for i, token in added if str(token) == _END_OF_TEXT] + ids
         found = next((i for i in ids if isinstance(i, int) and i < self.model.config.vocab_size), None)
         if found is None:
-            raise CheckpointError(
-                f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}; set tokenizer.{kind[:-3]} to the "
-                "token that its texts began or ended with in training, and call tokenizer.save_pretrained."
-            )
+            raise CheckpointError(f"{self.name}: the tokenizer has no {_END_OF_TEXT} and no {kind}.")
         return found
 
     def tokenize(self, text: str) -> list[int]:
@@ -111,10 +108,8 @@ class Checkpoint:
     def require_room(self, length: int) -> None:
         """CheckpointError if so many tokens, of a context and a query together, are more than there are positions."""
         if length > self.context_length:
-            raise CheckpointError(
-                f"{self.name} has {self.context_length} positions, the demonstrations and the longest query need "
-                f"{length} tokens; give fewer demonstrations or shorter texts."
-            )
+            needed = f"the demonstrations and the longest query need {length}"
+            raise CheckpointError(f"{self.name} has {self.context_length} positions, and {needed}.")
 
     def hidden(self, **inputs) -> Tensor:
         """Last hidden states, shape (batch, length, d), before the output embedding."""

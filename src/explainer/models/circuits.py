@@ -6,7 +6,6 @@ which many heads rest, is left out of every mean.
 Source: Elhage et al. 2021 (A Mathematical Framework for Transformer Circuits); Olsson et al. 2022 (arXiv 2209.11895).
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,11 +60,10 @@ def repeated_random_tokens(checkpoint: Checkpoint, n: int, seed: int) -> list[in
 
     They are fewer where the checkpoint has fewer positions or tokens.
     """
-    size, longest = len(checkpoint.tokenizer), getattr(checkpoint.model.config, "max_position_embeddings", None)
-    n = min(n, size, (longest or math.inf) // 2 - 1)
-    drawn = np.random.default_rng(seed).choice(
-        np.arange(_ORDINARY if size >= _ORDINARY + n else 0, size), int(n), replace=False
-    )
+    size = len(checkpoint.tokenizer)
+    n = min(n, size, checkpoint.context_length // 2 - 1)
+    ordinary = np.arange(_ORDINARY if size >= _ORDINARY + n else 0, size)
+    drawn = np.random.default_rng(seed).choice(ordinary, n, replace=False)
     return [checkpoint.first_token_id, *2 * drawn.tolist()]
 
 

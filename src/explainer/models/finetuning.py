@@ -88,10 +88,8 @@ class FineTuned:
         Raises DivergenceError after training that diverged: the update up to then is not a fine-tuned model.
         """
         if self.diverged_at is not None:
-            raise DivergenceError(
-                f"{self.checkpoint.name}: fine-tuning with learning rate {self.lr:g} diverged at step "
-                f"{self.diverged_at}; use a smaller one."
-            )
+            how = f"fine-tuning with learning rate {self.lr:g} diverged at step {self.diverged_at}"
+            raise DivergenceError(f"{self.checkpoint.name}: {how}.")
         layers = architectures.architecture(self.checkpoint.model).layers
         modules = dict.fromkeys(part.module for layer in layers for part in (layer.key, layer.value))
         with _restored([parameter for module in modules for parameter in module.parameters(recurse=False)]):

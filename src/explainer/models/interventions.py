@@ -21,12 +21,10 @@ from explainer.models import architectures, hooks, scoring
 from explainer.models.architectures import CACHE, MLP, Layer
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.theory import projections
 from explainer.theory.weight_patches import LowRank, Patch, rank_one
 
 _Change = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(last, what the module reads (n, T, d), what it returns) -> what it returns instead."""
-
 
 _Edit = tuple[nn.Module, _Change]
 """A module, and a change of what it returns."""
@@ -210,26 +208,9 @@ def _put(x: Float[Tensor, "n T d"], last: Int[Tensor, " n"], values: Float[Tenso
     return changed
 
 
-def with_attention_outputs(layers: Sequence[Layer], values: Float[Tensor, "n layers d"]) -> list[_Edit]:
-    """Attention at the last token returns these values in every layer, whatever it reads."""
-    return [_at_last(layer.output, lambda _, v=v: v) for layer, v in zip(layers, values.unbind(1), strict=True)]
-
-
-def without_component(
-    layers: Sequence[Layer], zsl: Float[Tensor, "n layers d"], direction: Float[Tensor, "n layers d"]
-) -> list[_Edit]:
-    """The change of attention from `zsl` at the last token of the running pass loses its component along one other."""
-
-    def change(z: Tensor, u: Tensor, output: Tensor) -> Tensor:
-        return output - projections.component(output - z, u)
-
-    parts = zip(layers, zsl.unbind(1), direction.unbind(1), strict=True)
-    return [_at_last(layer.output, partial(change, z, u)) for layer, z, u in parts]
-
-
-def with_added_to_stream(layer: Layer, vectors: Float[Tensor, "n d"]) -> list[_Edit]:
-    """The residual stream after one block has a vector added at the last token."""
-    return [_at_last(layer.block, lambda output: output + vectors)]
+def at_last(module: nn.Module, change: Callable[[Float[Tensor, "n d"]], Float[Tensor, "n d"]]) -> _Edit:
+    """What the module returns at the last token of each query, (n, d), becomes the change of it."""
+    return (module, lambda last, _, output: _put(output, last, change(_of(output, last))))
 
 
 def with_head_outputs(
@@ -246,10 +227,6 @@ def with_head_outputs(
         return _put(output, last, _of(output, last) + moved)
 
     return [(layer.output, change)]
-
-
-def _at_last(module: nn.Module, change: Callable[[Tensor], Tensor]) -> _Edit:
-    return (module, lambda last, _, output: _put(output, last, change(_of(output, last))))
 
 
 def context_weight_patches(after: Pass, without: Pass) -> list[Patch]:

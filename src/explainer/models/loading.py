@@ -71,10 +71,7 @@ def load(
             ("lacks weights that the model needs", sorted(report["missing_keys"])),
         ):
             if weights:
-                raise CheckpointError(
-                    f"{name} {what} ({', '.join(weights[:3])}{', ...' * (len(weights) > 3)}); it would be another "
-                    "model. Correct its config.json, or fetch it again."
-                )
+                raise CheckpointError(f"{name} {what}, such as {weights[0]}; it would be another model.")
         checkpoint = Checkpoint(model, tokenizer, name.partition("@")[0] if revision else name, revision)
         _require_packed_as_whole(checkpoint)
     except CheckpointError:
@@ -186,6 +183,5 @@ def _require_packed_as_whole(checkpoint: Checkpoint) -> None:
             same = (logits[0] - whole).abs().mean() < _HALF_PRECISION * whole.std()
         if not same:
             raise CheckpointError(
-                f"{checkpoint.name}: in {checkpoint.dtype}, a prompt behind a prefix is not scored as the whole "
-                "prompt; use a model of a family that `explainer models` lists, or another number format."
+                f"{checkpoint.name}: in {checkpoint.dtype}, a prompt behind a prefix is not scored as the whole prompt."
             )

@@ -26,7 +26,7 @@ LEARNED_CONVOLUTION = "learned_convolution"
 
 _Model = TypeVar("_Model", bound=PreTrainedModel)
 
-_SUPPORTED = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+_SUPPORTED = ("gpt2", "llama")
 _REFUSAL = "momentum (load with attn_implementation='sdpa', then switch it on: explainer.models.momentum_attention)"
 _MOMENTUM = "explainer_momentum"
 _RECENCY = "explainer_recency_bias"
@@ -62,13 +62,9 @@ def with_learned_convolution(model: PreTrainedModel) -> PreTrainedModel:
     """Add sum_{s=1}^{SHORT} c_s v_{t-s} to every attention layer, c_s learned for each channel, in place.
 
     The kernels are parameters `value_kernel` of the attention modules, (SHORT, H_k d_v), lag 1 first, and start at 0.
-    For training only: it refuses caches and padding.
-    Raises: CheckpointError for a model that is not supported, or whose values have no projection of their own.
+    For training a Llama only: it refuses caches and padding.
     Source: ours; short convolutions of values as in Mamba and RWKV's token shift (Peng et al. 2023, arXiv 2305.13048).
     """
-    _check_supported(model)
-    if model.config.model_type == "gpt2":
-        raise CheckpointError(f"{type(model).__name__} has one projection for queries, keys and values; take a Llama.")
     AttentionInterface.register(_CONVOLUTION, _attend_with_convolution)
     AttentionMaskInterface.register(_CONVOLUTION, _padding_mask)
     for layer in model.model.layers:
@@ -94,17 +90,8 @@ def _switched(model: PreTrainedModel, eta: float, average: str) -> PreTrainedMod
 def _check_supported(model: PreTrainedModel) -> None:
     config = model.config
     if config.model_type not in _SUPPORTED or getattr(config, "add_cross_attention", False):
-        raise CheckpointError(
-            f"momentum is not tested for {type(model).__name__} (model type {config.model_type!r}); "
-            f"use a causal language model of a type among {', '.join(_SUPPORTED)}, without cross-attention."
-        )
-    if "sliding_attention" in (getattr(config, "layer_types", None) or ()) or (
-        config.model_type == "mistral" and config.sliding_window is not None
-    ):
-        raise CheckpointError(
-            f"{type(model).__name__} has a sliding window of {config.sliding_window} tokens, which momentum would "
-            "look past; switch the window off in its configuration, or choose another model."
-        )
+        tested = f"{' and '.join(_SUPPORTED)} without cross-attention"
+        raise CheckpointError(f"momentum is for {tested}, not for {type(model).__name__} ({config.model_type}).")
 
 
 def _padding_mask(*, q_length: int, kv_length: int, q_offset: int, mask_function: Callable, **options) -> Tensor | None:
@@ -112,10 +99,7 @@ def _padding_mask(*, q_length: int, kv_length: int, q_offset: int, mask_function
     if mask_function is not causal_mask_function:
         raise ValueError("momentum needs causal attention over whole rows: no packed sequences, blocks or windows.")
     if int(q_offset) + q_length != kv_length:
-        raise ValueError(
-            f"a cache holds {kv_length} positions after {int(q_offset) + q_length} tokens; momentum needs one that "
-            "holds exactly those that it has seen, as DynamicCache does (not a static or sliding one)."
-        )
+        raise ValueError("momentum needs a cache that holds exactly the tokens that it has seen, as DynamicCache does.")
     return sdpa_mask(q_length=q_length, kv_length=kv_length, q_offset=q_offset, mask_function=mask_function, **options)
 
 
@@ -133,10 +117,7 @@ def _attend_with_momentum(
         raise ValueError("padding on the left shifts the positions that 'permuted' is drawn for; pad on the right.")
     heads = momentum.zero_masked_values(value, attention_mask, T_q).transpose(1, 2)
     values = heads.flatten(2)
-    past = (
-        momentum.newest_average(values, eta, average) if T_q == 1 else momentum.AVERAGES[average](values, eta)[:, -T_q:]
-    )
-    past = past.unflatten(2, heads.shape[2:])
+    past = momentum.AVERAGES[average](values, eta)[:, -T_q:].unflatten(2, heads.shape[2:])
     return attention + past.repeat_interleave(query.shape[1] // value.shape[1], 2), None
 
 

@@ -97,6 +97,18 @@ class PromptHeads(NamedTuple):
     ids: list[int]
     n: int
 
+    @classmethod
+    def read(cls, checkpoint: Checkpoint, data: tasks.TaskData, seed: int, k: int = 8) -> "PromptHeads":
+        """Read every head at the end of a prompt of k demonstrations and one query, both drawn with the seed.
+
+        Raises TaskError where the task has too few examples, CheckpointError as `read_heads`.
+        """
+        ids, ends = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, k, seed))
+        (query,) = tasks.queries(data, 1, seed)
+        ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(query)])[0]
+        n = ends[-1] - 1  # without the first token of the sequence
+        return cls([head.with_rows_first(1, n + 1) for layer in read_heads(checkpoint, ids) for head in layer], ids, n)
+
 
 def iter_records(
     checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[str], candidates: Sequence[str] = (), *, suffix: str = ""
@@ -145,19 +157,6 @@ def read_heads(checkpoint: Checkpoint, ids: Sequence[int]) -> list[list[Head]]:
     """
     ((_, _, passed, j),) = _passes(checkpoint, Prefix((), (), ()), [(list(ids), [])])
     return passed.heads(j)
-
-
-def read_demonstrations(checkpoint: Checkpoint, data: tasks.TaskData, seed: int, k: int = 8) -> PromptHeads:
-    """Read every head at the end of a prompt of k demonstrations and one query, both drawn with the seed.
-
-    Raises TaskError where the task has too few examples, CheckpointError as `read_heads`.
-    """
-    ids, ends = scoring.context_ids(checkpoint, data.task, tasks.demonstrations(data, k, seed))
-    (query,) = tasks.queries(data, 1, seed)
-    ids = ids + scoring.continuation_ids(checkpoint, ["\n"], [data.task.prompt(query)])[0]
-    n = ends[-1] - 1  # without the first token of the sequence
-    heads = [head.with_rows_first(1, n + 1) for layer in read_heads(checkpoint, ids) for head in layer]
-    return PromptHeads(heads, ids, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,6 +314,5 @@ class _Recorder:
         if wrong:
             raise CheckpointError(
                 f"{self._name}: attention in layers {wrong} is not a softmax of q . k over the tokens before (a soft "
-                "cap, a sink, a mask or a kernel of its own), so its scores cannot be recorded; load the model with "
-                "the attention implementation that transformers chooses."
+                "cap, a sink, a mask or a kernel of its own), so its scores cannot be recorded."
             )

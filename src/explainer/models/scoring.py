@@ -42,12 +42,6 @@ class Prefix:
     keys: tuple[Tensor, ...]
     values: tuple[Tensor, ...]
 
-    @classmethod
-    def of(cls, ids: Sequence[int], cache: DynamicCache) -> "Prefix":
-        """The prefix of the tokens that a cache holds."""
-        keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
-        return cls(tuple(ids), keys, values)
-
     def __len__(self) -> int:
         """P, the number of tokens."""
         return len(self.ids)
@@ -108,7 +102,8 @@ def encode(
         positions = torch.arange(len(ids), device=checkpoint.device)  # OPT would count them from a mask of two axes
         options = {"attention_mask": mask[None, None].to(checkpoint.device), "position_ids": positions[None]}
     checkpoint.hidden(input_ids=checkpoint.row(ids), use_cache=True, **options, **{CACHE: cache})
-    return Prefix.of(ids, cache)
+    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
+    return Prefix(tuple(ids), keys, values)
 
 
 def context_ids(checkpoint: Checkpoint, task: Task, examples: Sequence[Example]) -> tuple[list[int], list[int]]:
@@ -167,10 +162,7 @@ def prompt_token_ids(checkpoint: Checkpoint, prefix: Prefix, prompts: Sequence[s
     tokenizer, separators = checkpoint.tokenizer, {checkpoint.first_token_id, checkpoint.document_separator_id}
     unknown, special = tokenizer.unk_token_id, {*tokenizer.all_special_ids, *separators}
     if prefix.ids[-1:] == (unknown,) and unknown not in separators:
-        raise TaskError(
-            f"{checkpoint.name}: its tokenizer has no token for the last character before a query; use a separator "
-            "that it knows (a single newline, mostly)."
-        )
+        raise TaskError(f"{checkpoint.name}: its tokenizer has no token for the last character before a query.")
     last = max((i for i, token in enumerate(prefix.ids) if token in special), default=-1)
     before, prompt_ids = list(prefix.ids[last + 1 :]), []
     left = tokenizer.decode(before, clean_up_tokenization_spaces=False)[-_NEIGHBOURS:]
@@ -273,7 +265,7 @@ def label_tokens(checkpoint: Checkpoint, task: Task, queries: Sequence[Example])
         if len(set(tokens[-1])) < len(task.labels):
             raise TaskError(
                 f"task {task.name!r} with {checkpoint.name}: some of {task.labels} begin with the same tokens and "
-                "others do not, so that no one token tells all apart, by which this study judges; rename some."
+                "others do not, so that no one token tells all apart, by which this study judges."
             )
     return tokens
 
@@ -365,18 +357,12 @@ def require_distinct(checkpoint: Checkpoint, task: Task) -> None:
                 f"task {task.name!r} with {checkpoint.name}: the tokens of the label {b!r} begin with those of {a!r}, "
                 "which therefore can never be less probable; rename one."
             )
-    warn_unequal_answer_lengths(checkpoint, f"task {task.name!r}", nothing, task.labels)
-
-
-def warn_unequal_answer_lengths(checkpoint: Checkpoint, what: str, prompt: str, answers: Sequence[str]) -> None:
-    """UserWarning where answers have unequal numbers of tokens, so that a sum over tokens favours the short ones."""
-    lengths = candidate_lengths(checkpoint, [prompt], answers)
-    if lengths.min() < lengths.max():
+    fewest, most = min(map(len, ids)), max(map(len, ids))
+    if fewest < most:
         warnings.warn(
-            f"{what} with {checkpoint.name}: the answers have {lengths.min()} to {lengths.max()} tokens, and the sum "
-            "of their log-probabilities favours the short ones; see the accuracy by the mean per token, or the "
-            "calibrated one.",
-            stacklevel=3,
+            f"task {task.name!r} with {checkpoint.name}: the labels have {fewest} to {most} tokens, and the sum of "
+            "their log-probabilities favours the short ones.",
+            stacklevel=2,
         )
 
 

@@ -1,15 +1,13 @@
 """What the explorables of the laboratory share: a notebook's kernel answers their views as a page's worker does."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 import traitlets
-from jaxtyping import Float
-from torch import Tensor
 
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
@@ -17,7 +15,6 @@ from explainer.explorables.base import Stored
 from explainer.models import loading, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.results.published import results
 
 TASKS = ("capitals", "plurals", "past", "antonyms")
 """The tasks of word pairs that a reader can choose everywhere: they have studies."""
@@ -112,15 +109,3 @@ def context(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pair
     """The first token and the demonstrations, as queries see them."""
     ids = chain.from_iterable(lines(checkpoint, pattern, demonstrations))
     return scoring.encode(checkpoint, [checkpoint.first_token_id, *ids])
-
-
-def top_three(checkpoint: Checkpoint, p: Float[Tensor, " vocab"]) -> list[list]:
-    """The three most probable next tokens, as texts, with their probabilities."""
-    best = p.topk(3)
-    return [[checkpoint.text([i]), share] for i, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
-
-
-def shares_of_study(grid: str, name: str, interventions: Mapping[str, str]) -> dict[str, float]:
-    """From a published grid, a task's shares of right first tokens under interventions, by a short name for each."""
-    answered = results(grid, "queries", task=name).groupby("intervention")["correct"].mean()
-    return {short: round(float(answered[intervention]), 3) for short, intervention in interventions.items()}

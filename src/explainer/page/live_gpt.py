@@ -1,5 +1,6 @@
 """The explorables that ask the checkpoint about a text: what it expects next, with any demonstration hidden."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -11,7 +12,6 @@ import traitlets
 from explainer.data import tasks
 from explainer.explorables.base import Stored
 from explainer.models import recording, scoring
-from explainer.models.byte_tokens import is_part
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.page.asking import MADE, MORE_TASKS, Asking, Pair, book_checkpoint, context, lines
@@ -47,6 +47,9 @@ class _AskedText(Asking):
         """The answers, once."""
         asked = (message[name] for name in ("pattern", "demonstrations", "query", "hidden"))
         yield {"id": message["ask"], "found": answers(checkpoint, *asked)}
+
+
+_PART = re.compile("[0-9A-F]{2}·+$")  # of a text of `Checkpoint.text` that ends within a character
 
 
 class LiveGPT(_AskedText):
@@ -157,10 +160,10 @@ def _next(checkpoint: Checkpoint, prefix: Prefix, prompt: str) -> list[list]:
     best = [list(pair) for pair in scoring.top_tokens(checkpoint, prefix, prompt, 5)]
     (before,) = scoring.prompt_token_ids(checkpoint, prefix, [prompt])
     ids = [int(scoring.next_token_log_probs(checkpoint, prefix, prompt).argmax())]
-    while is_part(text := checkpoint.text(ids)) and len(ids) < 4:
+    while _PART.search(text := checkpoint.text(ids)) and len(ids) < 4:
         ((_, logits),) = scoring.row_logits(checkpoint, prefix, [(before, ids)])
         ids.append(int(logits[-1].argmax()))
-    if len(ids) > 1 and not is_part(text):
+    if len(ids) > 1 and not _PART.search(text):
         best[0][0] += f" ({text.strip()})"
     return best
 

@@ -1,6 +1,6 @@
 """The explorables that ask the checkpoint about a task: how many demonstrations, and what carries what they do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from explainer.models import interventions, scoring
 from explainer.models.loading import Checkpoint
 from explainer.page import asking
 from explainer.page.asking import MORE_TASKS, QUERY, TASKS, AskedTask, Asking, Pair, book_checkpoint
+from explainer.results.published import results
 
 MOST, QUERIES, SEED = 16, 30, 0
 """Demonstrations and queries of a task, and the seed that draws them."""
@@ -120,7 +121,7 @@ class LivePatch(AskedTask):
 
         return {
             name: {
-                "study": asking.shares_of_study("causal-tests", name, _OF_PATCH),
+                "study": _shares_of_study("causal-tests", name, _OF_PATCH),
                 "found": {n: kept(name, n) for n in _DONORS},
             }
             for name in TASKS
@@ -170,7 +171,7 @@ def _patched(checkpoint: Checkpoint, name: str, donors: int, query: str | None =
         "error": (in_context - by_own).abs().max().item(),
         "query": query,
         "answers": [
-            asking.top_three(checkpoint, each.softmax(-1)) for each in (zsl[0], in_context[-1], by_own[-1], moved[0])
+            _top_three(checkpoint, each.softmax(-1)) for each in (zsl[0], in_context[-1], by_own[-1], moved[0])
         ],
         "made": asking.MADE,
     }
@@ -204,7 +205,7 @@ class LiveVector(AskedTask):
             measured[name] = {
                 "lesson": "\n".join(f"{x} -> {y}" for x, y in pairs),
                 "query": QUERY[name],
-                "study": asking.shares_of_study("rival", name, _OF_VECTOR),
+                "study": _shares_of_study("rival", name, _OF_VECTOR),
                 "found": _with_vectors(book_checkpoint(), ("", " ->"), pairs, QUERY[name]),
             }
         return measured
@@ -237,9 +238,9 @@ def _with_vectors(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequenc
     return {
         "demonstrations": [list(pair) for pair in demonstrations],
         "query": query,
-        "without": asking.top_three(checkpoint, zsl),
-        "with": asking.top_three(checkpoint, icl),
-        "layers": [asking.top_three(checkpoint, p) for p in own],
+        "without": _top_three(checkpoint, zsl),
+        "with": _top_three(checkpoint, icl),
+        "layers": [_top_three(checkpoint, p) for p in own],
         "p": [zsl[best].item(), icl[best].item(), own[:, best].tolist(), other[:, best].tolist()],
         "made": asking.MADE,
     }
@@ -265,5 +266,17 @@ def _plus_each(empty: interventions.Pass, vectors: Float[Tensor, "layers d"]) ->
     for number, layer in enumerate(times.layers):
         added = torch.zeros_like(vectors)
         added[number] = vectors[number]
-        edits += interventions.with_added_to_stream(layer, added)
+        edits.append(interventions.at_last(layer.block, added.add))
     return times.run(edits).logits
+
+
+def _top_three(checkpoint: Checkpoint, p: Float[Tensor, " vocab"]) -> list[list]:
+    """The three most probable next tokens, as texts, with their probabilities."""
+    best = p.topk(3)
+    return [[checkpoint.text([i]), share] for i, share in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+
+
+def _shares_of_study(grid: str, name: str, changes: Mapping[str, str]) -> dict[str, float]:
+    """From a published grid, a task's shares of right first tokens under interventions, by a short name for each."""
+    answered = results(grid, "queries", task=name).groupby("intervention")["correct"].mean()
+    return {short: round(float(answered[intervention]), 3) for short, intervention in changes.items()}

@@ -164,20 +164,6 @@ LAG_WEIGHTS: Mapping[str, _LagWeights] = {
 """The weights that a position with n others before it gives them in each average, lag 1 first."""
 
 
-@shaped
-def newest_average(
-    value: Float[Tensor, "*batch T d"], eta: float, average: str = "momentum"
-) -> Float[Tensor, "*batch 1 d"]:
-    """The last row of AVERAGES[average](value, eta) alone, in O(T d), as decoding with a cache of values needs it.
-
-    Raises: ValueError if eta is outside [0, 1).
-    """
-    check_eta(eta)
-    past = _widened(value[..., :-1, :])
-    newest_last = LAG_WEIGHTS[average](eta, past.shape[-2]).flip(0)
-    return _in_full_precision(lambda: newest_last.to(past)[None] @ past, value)
-
-
 def _discounted(value: Tensor, eta: float, factor: float) -> Tensor:
     check_eta(eta)
     return _in_full_precision(lambda: _discounted_sums(_widened(value), eta, factor), value)
