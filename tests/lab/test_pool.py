@@ -10,8 +10,6 @@ import pytest
 from explainer.errors import ExperimentError
 from explainer_lab import pool
 
-"""Far more than anything here takes on a busy machine."""
-
 GROUPS = [tuple((f"task{i}", seed) for seed in range(2)) for i in range(3)]
 
 
