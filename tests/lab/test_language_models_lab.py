@@ -140,9 +140,6 @@ def test_flops_count_every_product():
     assert language_models._model_flops(one, n, T) == 3 * forward
 
 
-# --- stored runs -----------------------------------------------------------------------------------------------
-
-
 def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monkeypatch, capsys):
     store = Store(tmp_path / "results")
     pair = [replace(one, corpus=file) for one in (TINY, MOMENTUM)]
