@@ -308,10 +308,8 @@ class LanguageModels(Experiment[TrainingSetting]):
     name = "language_models"
     setting = TrainingSetting
     protocol = 2
-    slowest_first = (
-        *("seed", "corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches"),
-        *("lr", "warmup", "device", "eta", "average"),
-    )
+    _sizes = ("corpus", "vocabulary", "layers", "width", "heads", "length", "batch", "steps", "branches")
+    slowest_first = ("seed", *_sizes, "lr", "warmup", "device", "eta", "average")
     packages = ("numpy", "tokenizers", "torch", "transformers")
     shown = ("held_out", "copied")
 

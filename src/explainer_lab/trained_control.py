@@ -88,9 +88,8 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
     name = "trained_control"
     setting = _TrainedControlSetting
     protocol = 3
-    slowest_first = (
-        *("checkpoint", "task", "model", "step", "k", "n_queries", "seed", "position", "split", "control", "lr"),
-    )
+    slowest_first = ("checkpoint", "task", "model", "step", "k", "n_queries", "seed")
+    slowest_first += ("position", "split", "control", "lr")
     packages = ("numpy", "tokenizers", "torch", "transformers")
     shown = ("zsl_accuracy", "icl_accuracy", "ft_accuracy", "sim_aou", "sim_aou_permuted", "sim_aou_icl", "note")
 
