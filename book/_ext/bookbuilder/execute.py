@@ -26,8 +26,9 @@ _VARIABLES = (
     "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS",
 )  # fmt: skip
 _PACKAGES = ("torch", "transformers", "numpy", "plotly", "anywidget")
-_OPTIONS = """--nbmake --overwrite --nbmake-timeout=1800 -p bookbuilder.kernels --dist=load --maxschedchunk=1
-    --reruns=1 --verbose --tb=no --no-header --no-summary"""
+_OPTIONS = """--nbmake --overwrite --nbmake-timeout=1800 --dist=load --maxschedchunk=1 --reruns=1
+    --only-rerun=before.replying --verbose --tb=no --no-header --no-summary"""
+"""A kernel whose port another one took a moment before does not answer; it is started once more."""
 
 
 def surroundings() -> dict[str, str]:
@@ -78,14 +79,13 @@ def run(chapters: Iterable[Path], *, workers: int, into: Path = executed.FOLDER)
     into.mkdir(parents=True, exist_ok=True)
     (into / "log.txt").write_text("", "utf-8")
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
-    keeper = _Keeper(into.resolve())
+    keeper, few = _Keeper(into.resolve()), len(waiting) <= 4 * workers
     with tempfile.TemporaryDirectory(prefix="chapters-") as folder, chdir(folder):  # nbmake passes over any _build
         Path("pytest.ini").touch()
         for name in waiting:
             Path(name).write_text(json.dumps(sources[name]), "utf-8")
-        # A kernel whose port another one took a moment before does not answer; it is started once more.
-        options = [*_OPTIONS.split(), f"--numprocesses={workers}", "--only-rerun=before replying"]
-        code = pytest.main([*options, *waiting], plugins=[keeper])
+        forked = [] if few else ["-p", "bookbuilder.kernels"]  # which imports more than few chapters do
+        code = pytest.main([*_OPTIONS.split(), *forked, f"--numprocesses={workers}", *waiting], plugins=[keeper])
     if code == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
