@@ -29,7 +29,7 @@ from explainer.results.published import PENDING, PUBLICATION
 SETTING = "cell"
 """The part of an identity that holds the setting. Its digest names every result, so that it keeps its first name."""
 
-KEPT_MB = 32
+KEPT_MB = 40
 """The most that is kept of the arrays of a setting, in megabytes of float16: more are left out."""
 
 
@@ -110,9 +110,9 @@ class Store:
             found = Identity(content["slug"], content["identity"])
             result = Stored(found, content["provenance"], content["result"], run)
         except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
-            raise ResultsError(f"{path} cannot be read ({error}); delete it and run the study again.") from error
+            raise ResultsError(f"{path} cannot be read ({error}); delete it and run the experiment again.") from error
         if digest != _sha256(content) or result.identity.key != identity.key:
-            raise ResultsError(f"{path} is damaged or was edited; delete it and run the study again.")
+            raise ResultsError(f"{path} is damaged or was edited; delete it and run the experiment again.")
         identity.require_same(result.identity.parts, path)
         return result
 

@@ -150,6 +150,9 @@ def test_arrays_are_kept_in_half_precision_unless_they_are_too_large(tmp_path, m
     save(store, arrays=arrays)
     (kept,) = store.arrays(FIRST).values()
     assert kept.dtype == np.float16 and kept == pytest.approx(arrays["ICL own"], rel=1e-3, abs=1e-3)
+    outputs = np.zeros((24, 30, 576), np.float16)  # queries, layers, width; 39 changes and ZSL in the book's settings
+    save(store, arrays={str(n): outputs for n in range(40)})
+    assert len(store.arrays(FIRST)) == 40
     monkeypatch.setattr(module, "KEPT_MB", 0.001)
     save(large := Store(tmp_path / "large"), arrays=arrays)
     assert large.arrays(FIRST) == {} and large.load(FIRST).result == RESULT
