@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # what loads torch is imported where it is used, so that `exp
     from explainer_lab.experiment import Engine, Experiment
     from explainer_lab.store import Frames, Identity
 
-_EXPERIMENTS = {
+_ON_CHECKPOINT = {
     "comparison": "compare in-context learning with fine-tuning on a checkpoint",
     "agreement": "compare contexts and trainings of one model, each with each",
     "blocking": "ask for a cue whose label another cue had already told, in the context or by training",
@@ -30,15 +30,16 @@ _EXPERIMENTS = {
     "reversal": "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     "rival": "put in and switch off what a context may do instead of descent: vectors, and the outputs of some heads",
     "shared-part": "swap the lesson of the context and that of the training, put in or take out what both share",
+}
+"""Those that can be put to another model."""
+
+_EXPERIMENTS = _ON_CHECKPOINT | {
     "recall": "train small models to recall what was written last, with memories that learn by different rules",
     "regression": "train small GPTs to do linear regression in context, with and without momentum attention",
     "trained-control": "compare in-context learning with fine-tuning on small models that only learn in context",
     "language-models": "train language models from scratch, with and without momentum attention",
 }
 """What each experiment does. The word names the module, the class and the folder, too."""
-
-_ON_CHECKPOINT = tuple(_EXPERIMENTS)[:9]
-"""Those that can be put to another model."""
 
 _MEASUREMENTS = {
     "few-shots": "count the right answers after 0 to 32 demonstrations",
@@ -83,8 +84,8 @@ def _parser(given: Iterable[str] = _EXPERIMENTS) -> argparse.ArgumentParser:
             help=what,
             description=(
                 "Compute every setting of a file of grids that is not stored yet. Values that are given here take the\n"
-                "place of those in the file. Each setting is stored as soon as it is finished: interrupt at any time\n"
-                "and run the same command again to go on."
+                "place of those in the file. Each setting is stored when it is finished; with --workers or on Ray,\n"
+                "when all that share its trainings are. Interrupt, and run the same command again to go on."
             ),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -272,10 +273,9 @@ def _compute(
             print(line, file=sys.stderr)
     failure = None
     try:
-        experiment.run(settings, store, published, engine=engine)
+        tables = experiment.run(settings, store, published, engine=engine)
     except (ExperimentError, KeyboardInterrupt) as error:
-        failure = error  # what is finished is shown and published all the same
-    tables = experiment.tables(settings, store, published)
+        failure, tables = error, experiment.tables(settings, store, published)  # shown and published all the same
     if tables:
         show = _print_choice if getattr(options, "choose", False) else partial(_print_summary, experiment)
         show(tables)

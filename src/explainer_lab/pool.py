@@ -1,7 +1,7 @@
 """Where settings are computed if not in this process: in several of this machine, or on the machines of a Ray cluster.
 
-Both take `work`, which computes one group of settings, and the groups, and yield what `work` yields, group by group as
-they are finished. The process that asks stores the outcomes. Groups and outcomes travel pickled.
+Both take `work`, which computes one group of settings, and the groups, and yield what `work` yields, a group when
+all of it is finished. The process that asks stores the outcomes. Groups and outcomes travel pickled.
 """
 
 import multiprocessing
