@@ -1,4 +1,4 @@
-"""The laboratory: a grid of settings, each computed once, stored at once, and never computed again.
+"""The laboratory: a grid of settings, each computed once, stored, and never computed again.
 
 An experiment is a dataclass of settings and a function from a setting to tables. What all have in common is here: the
 file of grids, what determines a result, how a run resumes, and what a reader finds later.
@@ -150,7 +150,7 @@ class Experiment(ABC, Generic[AnySetting]):
         engine: Engine | None = None,
         progress: bool = True,
     ) -> Frames:
-        """Compute what is neither stored nor published, store each result at once, and return the tables of all.
+        """Compute what is neither stored nor published, store each result when it comes, and return the tables of all.
 
         The engine computes elsewhere, if there is one; this process stores. Interrupted and started again, a run goes
         on with what is not stored and ends with the same bytes. A result is refused whose worker had other weights,
@@ -175,9 +175,12 @@ class Experiment(ABC, Generic[AnySetting]):
                     if not identity or isinstance(found, str):
                         failed.append(f"{setting.slug}: {found}")
                         continue
-                    waiting[setting].require_same(identity.parts, f"{setting.slug}, computed elsewhere,")
-                    store.save(identity, found)
-            except (ExperimentError, ResultsError) as error:
+                    try:
+                        waiting[setting].require_same(identity.parts, f"{setting.slug}, computed elsewhere,")
+                        store.save(identity, found)
+                    except ResultsError as error:
+                        failed.append(str(error))
+            except ExperimentError as error:  # of the engine
                 failed.append(str(error))
         if failed:
             raise ExperimentError(f"{len(failed)} of {len(waiting)} could not be computed:\n" + "\n".join(failed))

@@ -99,14 +99,14 @@ def test_what_is_computed_elsewhere_is_the_same_bytes_and_goes_on_where_it_stopp
         assert len(kept[0]) == one.base and np.array_equal(*kept)
 
 
-def test_a_result_from_elsewhere_that_was_made_of_something_else_is_refused(tmp_path):
+def test_a_result_from_elsewhere_that_was_made_of_something_else_is_refused_and_the_others_are_stored(tmp_path):
     def other(work, groups):
         for group in groups:
-            yield from work.func(Powers("others"), False, group)
+            yield from work.func(Powers("others") if group == SETTINGS[:1] else Powers(), False, group)
 
     with pytest.raises(ExperimentError, match=r"2-to-1-plain, computed elsewhere, .* other weights"):
-        Powers().run(SETTINGS[:1], store := Store(tmp_path), engine=other, progress=False)
-    assert contents(store) == {}
+        Powers().run(SETTINGS[:3], store := Store(tmp_path), engine=other, progress=False)
+    assert len(contents(store)) == 2
 
 
 def test_published_results_are_finished_and_new_ones_are_folded_in(tmp_path):
