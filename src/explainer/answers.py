@@ -141,9 +141,9 @@ def _duration(checkpoint: str, folder: str, wanted: Mapping[str, int]) -> str:
     """About how long so many settings of each grid of the book take on a checkpoint; raises CheckpointError."""
     model, seconds = loading.skeleton(checkpoint), 0.0
     for grid, n in wanted.items():
-        of_book = published.rows_of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].median()
+        of_book = published.rows_of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].mean()
         seconds += n * published.seconds_on(model, of_book)
-    return f"{published.in_words(seconds)} in one process, the book's scaled by the numbers of weights and layers"
+    return f"{published.in_words(seconds)} in one process, the book's mean scaled by the numbers of weights and layers"
 
 
 def _wanted(folder: str, n_tasks: int, n_seeds: int) -> dict[str, int]:
