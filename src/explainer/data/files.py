@@ -20,9 +20,6 @@ _SIGNIFICANT_DIGITS = 4
 Tables = dict[str, dict[str, Any]]
 """A result: `settings` is one row, a value for each column; every other table has a list for each of its columns."""
 
-PERMIT = "allow it (chmod u+rX), or ask whose it is"
-"""What to do about a file or a folder that may not be read."""
-
 PUBLISHED = Path(__file__).parents[1] / "published"
 """The published results of the book, which come with the package."""
 

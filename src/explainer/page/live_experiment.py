@@ -11,7 +11,8 @@ import traitlets
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from explainer.compare import comparison, controls
+from explainer.compare import controls
+from explainer.compare.observations import Observed, observe
 from explainer.data import tasks
 from explainer.data.files import fresh_folder
 from explainer.explorables.base import rounded_to
@@ -88,18 +89,18 @@ def _answers(
     context = lambda its: scoring.context_ids(checkpoint, *its)[0]  # noqa: E731
     own = context(controls.own(data, *draw))
 
-    def observe(model: Checkpoint, context: list[int] | str) -> tuple[comparison.Observed, list]:
+    def asked_after(model: Checkpoint, context: list[int] | str) -> tuple[Observed, list]:
         prefix = scoring.encode(model, context)
         top = scoring.top_tokens(model, prefix, data.task.template.replace("{word}", query), 3)
-        return comparison.observe(model, prefix, data.task, asked), [list(pair) for pair in top]
+        return observe(model, prefix, data.task, asked), [list(pair) for pair in top]
 
-    zsl, icl, tokens = observe(checkpoint, ""), observe(checkpoint, own), [len(own), 0]
+    zsl, icl, tokens = asked_after(checkpoint, ""), asked_after(checkpoint, own), [len(own), 0]
     if second == "fine-tuned":
         with update(checkpoint, name, scale).applied() as tuned:
-            other = observe(tuned, "")
+            other = asked_after(tuned, "")
     else:
         again = context(_CONTEXTS[second](data, *draw))
-        other, tokens[1] = observe(checkpoint, again), len(again)
+        other, tokens[1] = asked_after(checkpoint, again), len(again)
     (h_zsl, h_icl, h_other), (m_zsl, m_icl, m_other) = (
         [getattr(seen, field) for seen, _ in (zsl, icl, other)] for field in ("outputs", "own_scores")
     )

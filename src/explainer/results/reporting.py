@@ -1,8 +1,8 @@
 """What many finished comparisons say together: intervals and a fair selection, from the tables of `results`.
 
-ZSL, ICL and FT are the states "zsl", "icl" and "ft". Cells of one task that are given together should differ in their
-seeds only: each is a group of the bootstrap, over seeds and queries. Over several tasks everything is a mean over these
-tasks, which are never resampled.
+ZSL, ICL and FT are the states "zsl", "icl" and "ft". Settings of one task that are given together should differ in
+their seeds only: each is a group of the bootstrap, over seeds and queries. Over several tasks everything is a mean over
+these tasks, which are never resampled.
 """
 
 from collections.abc import Callable, Iterable, Mapping

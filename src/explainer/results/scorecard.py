@@ -185,11 +185,11 @@ def cards(directory: str | Path | None = None) -> Cards:
         of_layers = {task: its for task, its in _by_task(layers[checkpoint]).items() if task in tasks}
         claims = _claims_under_protocol(queries, of_layers)
         claims |= dict.fromkeys(_MOMENTUM, _Entry(_CANNOT_BE_ASKED, _TRAINED))
-        most_frequent = queries.groupby("task")["label"].transform(lambda labels: labels.mode().get(0))
+        most_asked = queries.groupby("task")["label"].transform(lambda labels: labels.mode().get(0))
         accuracies = queries.assign(
             icl_accuracy=queries["icl_correct"].astype(float),
             zsl_accuracy=queries["zsl_correct"].astype(float),
-            one_label_accuracy=(queries["label"] == most_frequent).where(queries["label"].notna()).astype(float),
+            one_label_accuracy=(queries["label"] == most_asked).where(queries["label"].notna()).astype(float),
         )
         name = checkpoint if directory else verdict.BOOK.format(checkpoint)
         found[name] = _Card(tasks, claims, verdict.gain_in_context(accuracies))
