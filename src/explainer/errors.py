@@ -31,3 +31,9 @@ class ExperimentError(ExplainerError):
 
 class TaskError(ExplainerError):
     """A task, its data or its label words cannot be used."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise ExperimentError with the message unless the condition holds."""
+    if not condition:
+        raise ExperimentError(message)

@@ -16,13 +16,16 @@ from torch import Tensor
 from tqdm import tqdm
 
 from explainer.compare import comparison, controls
-from explainer.compare.comparison import ComparisonSetting, Observed, require
+from explainer.compare.comparison import ComparisonSetting
+from explainer.compare.observations import Observed, linear_maps, observe
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.models import recording, scoring
+from explainer.errors import require
+from explainer.models import scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
+from explainer.models.recording import LinearMaps
 from explainer.models.scoring import Prefix
 from explainer.theory import metrics
 from explainer_lab import lessons, on_checkpoint
@@ -35,8 +38,7 @@ _WORD_TASKS += ("categories", "uppercase")
 _LABEL_TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "reviews", "reviews5", "news")
 """The tasks that are foreign to each other; a task is compared with those of its own kind of answers."""
 
-_N_MAPS = 4
-"""Queries whose linear maps are compared: one map of a query is as large as a layer's keys and values."""
+_N_MAPS = 4  # queries whose linear maps are compared, those of every change held at once
 
 _N_FOREIGN_CONTEXTS = 3
 
@@ -176,11 +178,10 @@ class _Queries:
     examples: list[Example]
 
     def observed(self, checkpoint: Checkpoint, prefix: Prefix) -> Observed:
-        return comparison.observe(checkpoint, prefix, self.task, self.examples)
+        return observe(checkpoint, prefix, self.task, self.examples)
 
-    def maps(self, checkpoint: Checkpoint, prefix: Prefix) -> list[recording.LinearMaps]:
-        prompts = [self.task.prompt(example) for example in self.examples[:_N_MAPS]]
-        return list(recording.linear_maps(checkpoint, prefix, prompts, self.task.labels or ()))
+    def maps(self, checkpoint: Checkpoint, prefix: Prefix) -> list[LinearMaps]:
+        return linear_maps(checkpoint, prefix, self.task, self.examples[:_N_MAPS])
 
 
 def _every_change(
@@ -368,12 +369,12 @@ def _directions(
 
 def _main(tables: Tables, setting: _AgreementSetting) -> dict[str, Any]:
     """Accuracies of ICL and FT and their similarity, as far as FT did not diverge."""
-    context, training = "ICL own", f"FT own {setting.epochs} {setting.lr:g}"
+    icl, ft = "ICL own", f"FT own {setting.epochs} {setting.lr:g}"
     accuracy = dict(zip(tables["changes"]["change"], tables["changes"]["accuracy"], strict=True))
     pairs = tables["pairs"] or {name: [] for name in ("a", "b", "sim_aou")}  # none where FT diverged at once
     sim_aou = dict(zip(zip(pairs["a"], pairs["b"], strict=True), pairs["sim_aou"], strict=True))
     return {
-        "icl_accuracy": accuracy[context],
-        "ft_accuracy": accuracy.get(training),
-        "sim_aou": sim_aou.get((context, training)),
+        "icl_accuracy": accuracy[icl],
+        "ft_accuracy": accuracy.get(ft),
+        "sim_aou": sim_aou.get((icl, ft)),
     }

@@ -14,11 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from explainer.compare.comparison import require
 from explainer.compare.controls import made_up_word
 from explainer.data.files import Tables
 from explainer.data.tasks import Example
-from explainer.errors import DivergenceError
+from explainer.errors import DivergenceError, require
 from explainer.models import finetuning, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix

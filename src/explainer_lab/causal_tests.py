@@ -219,7 +219,7 @@ def _test_steps(shared: _Shared) -> None:
         for kind, fitted in fits.items():
             shared.layers[f"r2_{of}_{kind}"] = projections.sums_of_squares(change, fitted).explained
             if of == "icl":
-                logits = lessons.logits_with_outputs(shared.asked.last, shared.asked.zsl.attention + fitted)
+                logits = shared.asked.last.logits_with_outputs(shared.asked.zsl.attention + fitted)
                 shared.note(f"step_{kind}", logits)
     shared.layers["rate"] = projections.least_squares_rates(effects["equal"], shared.changes["icl"])[:, 0]
     shared.summary.update({name: v.mean() for name, v in shared.layers.items() if name.startswith("r2_")})

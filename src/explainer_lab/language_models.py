@@ -22,9 +22,9 @@ from torch.optim import Optimizer
 from tqdm import tqdm
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from explainer.compare.comparison import require
 from explainer.data import assets
 from explainer.data.files import Tables
+from explainer.errors import require
 from explainer.models import loading, momentum_attention
 from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
 from explainer.results.language_models import CURVE_WINDOWS

@@ -143,13 +143,6 @@ def best_layer(found: Mapping[str, Sequence[float]]) -> int:
     return max(range(len(found["correct"])), key=lambda layer: (found["correct"][layer], found["log_prob"][layer]))
 
 
-def logits_with_outputs(last: Pass, *attention: Float[Tensor, "n layers d"]) -> Float[Tensor, "times*n vocab"]:
-    """Logits when the attention outputs at the last token are held at these values, one after the other."""
-    times = last.repeated(len(attention))
-    held = zip(times.layers, torch.cat(attention).unbind(1), strict=True)
-    return times.run([interventions.at_last(layer.output, lambda _, z=z: z) for layer, z in held]).logits
-
-
 def matched_random(change: Tensor, direction: Tensor, generator: Generator) -> list[Tensor]:
     """Components of a change along N_RANDOM random directions with the cosine that the given one has."""
     return [

@@ -14,11 +14,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from explainer.compare import comparison
-from explainer.compare.comparison import require
+from explainer.compare.observations import observe
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, TaskData
-from explainer.errors import TaskError
+from explainer.errors import TaskError, require
 from explainer.models import interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
@@ -26,7 +25,7 @@ from explainer.results.thirds import layer_thirds
 from explainer.theory import metrics, projections
 from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import logits_with_outputs, matched_random
+from explainer_lab.lessons import matched_random
 from explainer_lab.on_checkpoint import FineTuningSetting, OnCheckpoint, as_columns
 
 SETS = (0, 1)  # two disjoint sets of words
@@ -183,7 +182,7 @@ class _Pair:
 
     def seen(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> tuple[Tensor, dict[str, float]]:
         """Attention outputs at the last token of the queries, and the shares of right answers of each task."""
-        seen = comparison.observe(checkpoint, prefix, self.data[self.name("A")].task, self.queries("A"))
+        seen = observe(checkpoint, prefix, self.data[self.name("A")].task, self.queries("A"))
         answers, end = [example.answer for example in self.queries("B")], self.data[self.name("A")].task.separator
         of_b = scoring.exact_match(checkpoint, prefix, self.prompts(), answers, end)
         return seen.outputs, {"right_a": seen.correct.mean(), "right_b": of_b.mean()}
@@ -367,7 +366,7 @@ def _interventions(pair: _Pair, states: Mapping[Lesson, FineTuned]) -> Iterator[
             "ft_along_near": (ft[that], matched_random(f, c, generator)),
         }
         for name, (base, parts) in put.items():
-            logits = logits_with_outputs(last, *(base + part for part in parts))
+            logits = last.logits_with_outputs(*(base + part for part in parts))
             answers = answered(logits.float().log_softmax(-1), first[to], first[away])
             yield {"intervention": name, "towards": to} | answers
 

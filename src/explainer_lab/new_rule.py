@@ -21,11 +21,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from explainer.compare import cued_words
-from explainer.compare.comparison import require
 from explainer.compare.cued_words import CUES, Word
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import DivergenceError, TaskError
+from explainer.errors import DivergenceError, TaskError, require
 from explainer.models import circuits, finetuning, interventions, recording, scoring
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
@@ -34,7 +33,7 @@ from explainer.results.thirds import THIRDS, layer_thirds
 from explainer.theory import projections
 from explainer_lab import lessons, minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import logits_with_outputs, matched_random
+from explainer_lab.lessons import matched_random
 from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, Outputs
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
@@ -389,7 +388,7 @@ def _interventions(
         wanted = torch.from_numpy(np.stack([rules.right(to), rules.right(away)], 1))
 
         def row(name: str, layers: str, *attention: Tensor, wanted: Tensor = wanted, to: str = to) -> dict[str, Any]:
-            logits = logits_with_outputs(last, *attention).cpu()
+            logits = last.logits_with_outputs(*attention).cpu()
             return {"intervention": name, "towards": to, "layers": layers} | _answered(logits, tokens, wanted)
 
         (c_this, c_that, c), (f_this, f_that, f) = (_contrast(of, to, away, 0) for of in (icl, ft))

@@ -15,10 +15,11 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from explainer.compare.comparison import in_split, require
+from explainer.compare.comparison import in_split
 from explainer.data import tasks
 from explainer.data.files import PUBLISHED
 from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import require
 from explainer.models import finetuning, loading, memory
 from explainer.models.loading import Checkpoint
 from explainer.results import published
@@ -145,11 +146,11 @@ class OnCheckpoint(Experiment[AnySetting]):
             if at_once:
                 memory.require_memory(name, self._device, at_once * needed)
             runs = published.rows_of_experiment(PUBLISHED / self.name, "runs")
-            of_book = runs.loc[runs["checkpoint"] == loading.STARTER, "seconds"].median()
+            of_book = runs.loc[runs["checkpoint"] == loading.STARTER, "seconds"].mean()
             each = published.seconds_on(self.skeleton(name), of_book)
             one, every = published.in_words(each), published.in_words(len(its) * each)
             yield (
-                f"{name}: {len(its)} to compute, {one} each and {every} in all in one process (the book's time, "
+                f"{name}: {len(its)} to compute, {one} each and {every} in all in one process (the book's mean, "
                 f"scaled by the numbers of weights and layers); about {needed / 1e9:.1f} GB of memory."
             )
 

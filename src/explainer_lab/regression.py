@@ -12,8 +12,8 @@ from typing import Any
 from torch import Generator
 from transformers import GPT2Model
 
-from explainer.compare.comparison import require
 from explainer.data.files import Tables
+from explainer.errors import require
 from explainer.models import in_context_gpt as gpt
 from explainer.models import momentum_attention
 from explainer_lab.experiment import Computed, Experiment

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from explainer.compare.comparison import require
 from explainer.compare.controls import made_up_word
 from explainer.data import tasks
 from explainer.data.tasks import Example, Task
+from explainer.errors import require
 from explainer.models import finetuning, scoring
 from explainer.models.loading import Checkpoint
 from explainer_lab import on_checkpoint

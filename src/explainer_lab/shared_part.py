@@ -20,17 +20,19 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from explainer.compare import comparison, controls
-from explainer.compare.comparison import ComparisonSetting, Observed, require
+from explainer.compare.comparison import ComparisonSetting
+from explainer.compare.observations import Observed, observe
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import require
 from explainer.models import finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, projections
 from explainer_lab import lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import N_RANDOM, PairedPasses, logits_with_outputs, matched_random
+from explainer_lab.lessons import N_RANDOM, PairedPasses, matched_random
 from explainer_lab.minimal_pairs import contrast, contrast_agreement
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
@@ -112,7 +114,7 @@ class _Task:
         return lessons.context(self.checkpoint, *self.lesson(name))
 
     def observed(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> Observed:
-        return comparison.observe(checkpoint, prefix, self.data.task, self.queries)
+        return observe(checkpoint, prefix, self.data.task, self.queries)
 
     def prompts(self) -> list[str]:
         return [self.data.task.prompt(query) for query in self.queries]
@@ -174,11 +176,10 @@ def _train(
         for key, lesson in given.items():
             sequences, lr = setting.sequences(checkpoint, *lesson), setting.layer_causal_lr
             found = finetuning.fine_tune(checkpoint, sequences, lr, layer_causal=True, progress=progress)
-            descent = ends.get(key)
-            if descent is None or found.diverged_at is not None:
+            if key not in ends:
                 ends[key] = found
-            elif descent.diverged_at is None:  # an update as long as that of descent
-                ends[key] = found.scaled(descent.norm / found.norm)
+            elif ends[key].diverged_at is None:
+                ends[key] = controls.as_long(found, ends[key])
     trained = []
     for task in of_tasks:
         its = {name: ends[task.data.task.name, name] for name in setting.trainings}
@@ -272,7 +273,7 @@ def _link(task: _Task, zsl: Observed, found: Mapping[tuple[str, str], Observed])
     """
     others = comparison.draw_queries(task.data, replace(task.comparison, split="selection", n_queries=N_SELECTION))
     passes = (
-        comparison.observe(task.checkpoint, prefix, task.data.task, others).outputs
+        observe(task.checkpoint, prefix, task.data.task, others).outputs
         for prefix in (task.context("own"), scoring.encode(task.checkpoint, ""))
     )
     vector = operator.sub(*passes).mean(0).expand_as(zsl.outputs)
@@ -324,10 +325,10 @@ def _answers(task: _Task, trained: Mapping[str, FineTuned]) -> Iterator[dict[str
     generator = task.setting.generator(5, task.data.task.name)
     for prefix, base, change, towards in (("", icl, c["own"], f), ("ft_", tuned["own"].attention, f["own"], c)):
         for name, parts in _parts(change, towards, generator, "icl" if prefix else "ft"):
-            yield from rows(f"{prefix}along_{name}", logits_with_outputs(last, *(zsl + part for part in parts)))
-            yield from rows(f"{prefix}across_{name}", logits_with_outputs(last, *(base - part for part in parts)))
+            yield from rows(f"{prefix}along_{name}", last.logits_with_outputs(*(zsl + part for part in parts)))
+            yield from rows(f"{prefix}across_{name}", last.logits_with_outputs(*(base - part for part in parts)))
     for name, parts in _that_cannot_carry(c["own"], f, list(task.foreign), generator):
-        yield from rows(f"along_{name}", logits_with_outputs(last, *(zsl + part for part in parts)))
+        yield from rows(f"along_{name}", last.logits_with_outputs(*(zsl + part for part in parts)))
     edits = []
     for layer, z, u in zip(asked.after.layers, zsl.unbind(1), f["own"].unbind(1), strict=True):
         without = lambda output, z=z, u=u: output - projections.component(output - z, u)  # noqa: E731

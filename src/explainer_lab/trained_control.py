@@ -19,10 +19,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from explainer.compare import comparison, controls
-from explainer.compare.comparison import Baseline, require
+from explainer.compare.comparison import Baseline
 from explainer.compare.controls import Control, Demonstrations
+from explainer.compare.observations import observe
 from explainer.data import assets
 from explainer.data.tasks import Example, Task, TaskData
+from explainer.errors import require
 from explainer.models import finetuning, loading, scoring
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, regression
@@ -124,12 +126,12 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
         tables = comparison.run_comparison(baseline, setting, progress=progress)
         known = _known_learners(setting.changes.context(data, setting.k, setting.seed)[1], baseline.queries)
         settings = {name: value for name, value in tables["settings"].items() if "content_free" not in name}
-        lessons = _similarity_of_lessons(baseline, setting)
+        alike = _similarity_alike(baseline, setting)
         settings |= {"weights": language_models.weights_digest(checkpoint.model)}
-        settings |= {name: values.nanmean() for name, values in lessons.items()}
+        settings |= {name: values.nanmean() for name, values in alike.items()}
         swaps = {} if setting.control != "none" else {"swaps": as_columns(list(_swaps(baseline, setting, progress)))}
         return Computed(
-            {"settings": settings, "queries": tables["queries"] | known, "layers": tables["layers"] | lessons} | swaps,
+            {"settings": settings, "queries": tables["queries"] | known, "layers": tables["layers"] | alike} | swaps,
             {"source": data.task.source, "licence": data.task.licence},
             {"shared_zsl_and_icl": shared},
         )
@@ -155,11 +157,11 @@ def _snapshot_directory(setting: _TrainedControlSetting) -> Path:
     return assets.cache_dir() / "training" / f"{setting.checkpoint}-model{setting.model}-{digest}"
 
 
-def _similarity_of_lessons(baseline: Baseline, setting: _TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
+def _similarity_alike(baseline: Baseline, setting: _TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
     """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
     checkpoint, task = baseline.checkpoint, baseline.data.task
     ids, _ = scoring.context_ids(checkpoint, *controls.LESSONS["other"](baseline.data, setting.k, setting.seed))
-    other = comparison.observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
+    other = observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
     outputs = baseline.zsl.outputs, baseline.icl.outputs, other.outputs
     return {
         "sim_aou_icl": metrics.sim_aou(*outputs).nanmean(0),
@@ -173,12 +175,12 @@ def _swaps(baseline: Baseline, setting: _TrainedControlSetting, progress: bool) 
     for name in ("own", "other", "reordered"):
         lesson = shared_part.CONTEXTS[name](baseline.data, setting.k, setting.seed)
         prefix = lessons.context(checkpoint, *lesson)
-        found["ICL", name] = comparison.observe(checkpoint, prefix, task, baseline.queries)
+        found["ICL", name] = observe(checkpoint, prefix, task, baseline.queries)
         sequences = finetuning.training_ids(checkpoint, *lesson)
         trained = finetuning.fine_tune(checkpoint, sequences, setting.lr, progress=progress)
         if trained.diverged_at is None:
             with trained.applied() as tuned:
-                found["FT", name] = comparison.observe(tuned, scoring.encode(tuned, ""), task, baseline.queries)
+                found["FT", name] = observe(tuned, scoring.encode(tuned, ""), task, baseline.queries)
     yield from shared_part.by_layer(baseline.zsl, found, [])
 
 

@@ -13,6 +13,7 @@ from toy_study import ALIKE, DATA, LABELS, TOY, N, compute, setting
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import draw_queries, prepare, run_comparison
 from explainer.compare.controls import CONTROLS, LESSONS
+from explainer.compare.observations import Observed
 from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.errors import ExperimentError, TaskError
@@ -92,7 +93,7 @@ def test_content_free_query_is_the_template_of_not_available(result, checkpoint)
 
 def test_accuracies_are_raw_and_calibrated_by_the_batch_and_by_a_content_free_query():
     log_probs = np.array([[-1.0, -2.0], [-1.0, -1.2], [-1.0, -1.4], [-1.0, -1.9]])  # differences 1, .2, .4, .9
-    observed = comparison.Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
+    observed = Observed(np.array([True, False, False, True]), log_probs, np.array([0.0, -0.3]), *[None] * 4)
     row = observed.accuracy_measures([0, 1, 1, 0])
     assert row["accuracy"] == 0.5
     assert row["calibrated_accuracy"] == 1  # less the mean, 0.625
@@ -201,7 +202,7 @@ def test_the_checkpoint_is_left_as_it_was(directory, checkpoint):
 
 def test_rec2ftp_has_its_counts_and_its_chance():
     def observed(*correct):
-        return comparison.Observed(np.array(correct, dtype=bool), *[None] * 6)
+        return Observed(np.array(correct, dtype=bool), *[None] * 6)
 
     notes = []
     states = {"zsl": observed(0, 0, 0, 0, 1), "icl": observed(1, 0, 1, 0, 1), "ft": observed(1, 1, 1, 0, 0)}

@@ -11,6 +11,7 @@ import torch
 from published_grids import GRIDS, first, grids, stored
 
 from explainer.compare import comparison
+from explainer.compare.observations import observe
 from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.models import finetuning, loading, scoring
@@ -98,7 +99,7 @@ def test_contexts_and_the_first_epoch_are_as_alike_as_stored(starter):
     queries, given = comparison.draw_queries(data, setting.comparison), agreement._lessons_of(setting, tasks.load)
 
     def outputs(model, context):
-        return comparison.observe(model, scoring.encode(model, context), data.task, queries).outputs
+        return observe(model, scoring.encode(model, context), data.task, queries).outputs
 
     def in_context(name):
         ids, _ = scoring.context_ids(starter, *given[name])

@@ -10,6 +10,7 @@ from toy_study import rows
 
 from explainer.data import tasks
 from explainer.models import interventions, scoring
+from explainer.models.interventions import Pass
 from explainer_lab import lessons, minimal_pairs
 from explainer_lab.minimal_pairs import (
     LESSONS,
@@ -166,8 +167,8 @@ def test_answers_are_those_of_the_task(pair, tables):
 
 def test_parts_along_the_other_side_are_projections(pair, trained, monkeypatch):
     """Of the change c onto the training with its own words or with others; the rest is orthogonal to the part."""
-    put, compute = [], minimal_pairs.logits_with_outputs
-    monkeypatch.setattr(minimal_pairs, "logits_with_outputs", lambda last, *of: put.append(of) or compute(last, *of))
+    put, compute = [], Pass.logits_with_outputs
+    monkeypatch.setattr(Pass, "logits_with_outputs", lambda last, *of: put.append(of) or compute(last, *of))
     for row in minimal_pairs._interventions(pair, trained):
         put[-1] = (row["intervention"], row["towards"], [each.double() for each in put[-1]])
     found = {(name, to): outputs for name, to, outputs in put}

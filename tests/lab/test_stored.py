@@ -10,10 +10,10 @@ import torch
 from published_grids import EXPERIMENTS, grids
 from published_grids import stored as rows_of
 
-from explainer.compare import comparison, observations
+from explainer.compare import comparison
 from explainer.data import tasks
 from explainer.data.files import published_directory, rounded
-from explainer.models import loading
+from explainer.models import loading, memory
 from explainer.results.published import results
 from explainer_lab.comparison import Comparison
 from explainer_lab.language_models import LanguageModels
@@ -79,7 +79,7 @@ def test_a_query_has_one_id_in_all_settings_that_ask_it():
     asked = results("classification", "queries", task="sst2")
     assert (asked.groupby(["seed", "query"])["query_id"].nunique() == 1).all()
     assert asked.groupby("seed")["query_id"].nunique().eq(150).all()
-    assert asked.groupby("setting")["update_cosine"].count().eq(observations._N_MAPS).all()
+    assert asked.groupby("setting")["update_cosine"].count().eq(memory.N_MAPS).all()
     of = results("classification", control="none")
     top = of["top_k_recall_chance"] * (of["context_tokens"] - of["k"] - 1)  # less the first token and the separators
     np.testing.assert_allclose(top, comparison._TOP_K, atol=0.1)

@@ -88,6 +88,17 @@ def test_story_and_agreement_similarities_floors_ceilings_and_cost():
         "0.05": cost["yardstick"],
     }  # fmt: skip
     assert [f"{of.estimate:.2f}" for of in said.values()] == list(said)
+    for page, about, typed in (
+        ("story", "have a similarity of", {"0.38"}),
+        ("story", "*Made-up words* in the same form", {"0.20", "0.28"}),
+        ("story", "*Other examples* of the same task", {"0.94", "0.71", "0.05", "0.38"}),
+        ("agreement", "**The question.**", {"0.38"}),
+        ("agreement", "The lower series are the ceilings", {"0.71", "0.94"}),
+        ("agreement", "depends on which side is swapped", {"0.22", "0.33"}),
+        ("agreement", "What this does not show", {"0.89"}),
+        ("agreement", "The floor is not zero", {"0.71"}),
+    ):
+        assert typed <= said.keys() & numbers(sentence(page, about)), (page, about)
     for swapped in ("training swapped", "context swapped"):
         assert -0.02 < cost[swapped].low < 0 < cost[swapped].high < 0.02
 
@@ -164,6 +175,11 @@ def test_agreement_thirds():
     for (side, floor), wanted in said.items():
         found = verdict.share_by_third(layers, side, floor)
         assert [round(of.estimate, 2) for of in found.values()] == wanted
+    typed = {f"{share:.2f}" for share in said["context", "another task"]}
+    places = {"story": "*Made-up words*", "claims": "in the upper layers", "verdict": "From another task"}
+    for page, about in places.items():
+        assert typed <= numbers(sentence(page, about)), page
+    assert "0.42 of the way" in sentence("agreement", "So the mean describes no layer")
 
 
 # claims
@@ -219,12 +235,14 @@ def test_floors_and_ceilings_capitals():
     assert round(own.groupby("seed")["update_cosine"].mean().mean(), 2) == 0.13 and own["seed"].nunique() == 20
     comparisons = 4 * 5  # word-pair tasks, measures; the smallest p of all is multiplied by their number
     assert round(comparisons * cost["training swapped"].p_value, 3) == 0.003
+    assert {"0.014", "0.008", "0.020", "0.13", "0.003"} <= numbers(sentence("floors_and_ceilings", "On capitals $"))
 
 
 def test_floors_and_ceilings_noise():
     own = agreement.pairs_between(agreement.pairs("agreement"), agreement.ICL, agreement.FT)
     said = {"sim_aou_noise": 0.14, "sim_aou_tangent_uncentred": 0.29}
     assert {name: round(intervals.over_seeds(own, name).estimate, 2) for name in said} == said
+    assert {"0.14", "0.29"} <= numbers("".join(sentences("agreement", "Of the 0.38, the noise value")))
 
 
 # minimal_pairs

@@ -21,7 +21,7 @@ from explainer.compare.observations import Observed, linear_maps, observe
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
-from explainer.errors import ExperimentError
+from explainer.errors import ExperimentError, require
 from explainer.models import finetuning, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
@@ -83,12 +83,6 @@ class ComparisonSetting:
         numbers = f"k{self.k}-lr{self.lr:g}-n{self.n_queries}-seed{self.seed}"
         unusual = [v for v in (self.control, self.position, self.split) if v not in ("none", "prompt", "all")]
         return "-".join([name, self.task, numbers, *unusual])
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise ExperimentError with the message unless the condition holds."""
-    if not condition:
-        raise ExperimentError(message)
 
 
 @dataclass(frozen=True, eq=False)

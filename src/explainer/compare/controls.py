@@ -164,9 +164,12 @@ def _ascend(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **opt
 
 
 def _layer_causal(checkpoint: Checkpoint, sequences: list[list[int]], lr: float, **options) -> FineTuned:
-    """Layer-causal descent, with an update as long as that of descent: a rate means another length to each."""
     descent = finetuning.fine_tune(checkpoint, sequences, lr)
-    found = finetuning.fine_tune(checkpoint, sequences, lr, layer_causal=True, **options)
+    return as_long(finetuning.fine_tune(checkpoint, sequences, lr, layer_causal=True, **options), descent)
+
+
+def as_long(found: FineTuned, descent: FineTuned) -> FineTuned:
+    """Another training, with an update as long as that of descent, unless one diverged: a rate means other lengths."""
     if descent.diverged_at is not None or found.diverged_at is not None:
         return found
     return replace(found, update=found.scaled(descent.norm / found.norm).update)

@@ -13,12 +13,10 @@ from tqdm import tqdm
 from explainer.data.tasks import Example, Task
 from explainer.models import recording, scoring
 from explainer.models.loading import Checkpoint
+from explainer.models.memory import N_MAPS
 from explainer.models.recording import LinearMaps
 from explainer.models.scoring import Prefix
 from explainer.theory import statistics
-
-_N_MAPS = 16
-"""Queries whose linear maps are compared: one map of a query is as large as a layer's keys and values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +100,9 @@ def observe(
 def linear_maps(
     checkpoint: Checkpoint, prefix: Prefix, task: Task, queries: Sequence[Example], *, suffix: str = ""
 ) -> list[LinearMaps]:
-    """The linear maps of attention of the first queries, at the tokens where `observe` records."""
-    prompts = [task.prompt(query) for query in queries[:_N_MAPS]]
+    """The linear maps of attention of the first N_MAPS queries, at the tokens where `observe` records.
+
+    One map of a query is as large as a layer's keys and values.
+    """
+    prompts = [task.prompt(query) for query in queries[:N_MAPS]]
     return list(recording.linear_maps(checkpoint, prefix, prompts, task.labels or (), suffix=suffix))

@@ -125,6 +125,12 @@ class Pass:
         rest = map(tiled, (self.ids, self.last, self.positions, self.mask))
         return Pass(self.checkpoint, *rest, tuple(map(tiled, self.keys)), tuple(map(tiled, self.values)))
 
+    def logits_with_outputs(self, *attention: Float[Tensor, "n layers d"]) -> Float[Tensor, "times*n vocab"]:
+        """Logits when the attention outputs at the last token are held at these values, one after the other."""
+        times = self.repeated(len(attention))
+        held = zip(times.layers, torch.cat(attention).unbind(1), strict=True)
+        return times.run([at_last(layer.output, lambda _, z=z: z) for layer, z in held]).logits
+
     def _cache(self) -> DynamicCache:
         """A cache of these keys and values; what is passed with it comes behind them."""
         return DynamicCache(list(zip(self.keys, self.values, strict=True)))

@@ -12,7 +12,7 @@ from explainer.models import scoring
 
 _PROCESS = 0.5e9  # bytes of Python with its libraries: measured
 _TOKENS = 40  # of a demonstration, more than those of most tasks
-_N_MAPS = 48  # linear maps of one query that are held at once: 16 queries, in three states
+N_MAPS = 16  # queries whose linear maps are held at once, in three states
 
 BYTES_PER_WEIGHT = {torch.float32: 7.7, torch.bfloat16: 4.9, torch.float16: 4.9}
 """Bytes that a setting takes for each weight, as `required_bytes` counts them for 24 layers of width 2048."""
@@ -38,7 +38,7 @@ def required_bytes(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_m
     training = 0
     if n_updates:
         training = (4 * n_updates + dtype.itemsize) * per_token * config.hidden_size
-        training += 4 * _N_MAPS * (per_token // 2) * size
+        training += 4 * 3 * N_MAPS * (per_token // 2) * size
     return int(weights + passes + training + _PROCESS)
 
 
