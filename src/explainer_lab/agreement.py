@@ -373,8 +373,4 @@ def _main(tables: Tables, setting: _AgreementSetting) -> dict[str, Any]:
     accuracy = dict(zip(tables["changes"]["change"], tables["changes"]["accuracy"], strict=True))
     pairs = tables["pairs"] or {name: [] for name in ("a", "b", "sim_aou")}  # none where FT diverged at once
     sim_aou = dict(zip(zip(pairs["a"], pairs["b"], strict=True), pairs["sim_aou"], strict=True))
-    return {
-        "icl_accuracy": accuracy[icl],
-        "ft_accuracy": accuracy.get(ft),
-        "sim_aou": sim_aou.get((icl, ft)),
-    }
+    return {"icl_accuracy": accuracy[icl], "ft_accuracy": accuracy.get(ft), "sim_aou": sim_aou.get((icl, ft))}

@@ -188,10 +188,10 @@ class Experiment(ABC, Generic[AnySetting]):
 
     def tables(self, settings: Iterable[AnySetting], store: Store, published: Published | None = None) -> Frames:
         """The tables of those of the settings that are stored or published."""
-        identities = [identity for _, identity, _ in self.plan(settings, store, published)]
+        planned = self.plan(settings, store, published)
         parts = [published.tables()] if published else []
-        parts.append(frames(stored for identity in identities if (stored := store.load(identity))))
-        return of_settings(joined(parts), [identity.key for identity in identities])
+        parts.append(frames(one for _, its, state in planned if state == "stored" and (one := store.load(its))))
+        return of_settings(joined(parts), [its.key for _, its, _ in planned])
 
     def publish(self, grids: Mapping[str, Sequence[AnySetting]], store: Store, published: Published) -> None:
         """Fold what the store has of these grids into the tables."""

@@ -5,11 +5,13 @@ all of it is finished. The process that asks stores the outcomes. Groups and out
 """
 
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from threading import Thread
 from typing import Any
 
 from explainer.errors import ExperimentError
@@ -20,13 +22,17 @@ Work = Callable[[Sequence[Any]], Iterator[Any]]
 def in_processes(work: Work, groups: Sequence[Sequence[Any]], *, workers: int, threads: int = 1) -> Iterator[Any]:
     """Compute in so many processes of this machine, each with so many threads.
 
-    An interrupt ends all of them. Raises ExperimentError if a process dies, for want of memory as a rule.
+    Whatever ends the asking ends all of them. Raises ExperimentError if a process dies, for want of memory as a rule.
     """
     spawn = multiprocessing.get_context("spawn")  # a forked process would inherit the locks of torch's threads
     try:
         with ProcessPoolExecutor(max(1, min(workers, len(groups))), spawn, _begin, (threads,)) as pool:
-            for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
-                yield from finished.result()
+            try:
+                for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
+                    yield from finished.result()
+            finally:  # else what is still to be done would be waited for, and lost
+                for process in list(pool._processes.values()):
+                    process.kill()
     except BrokenProcessPool as error:
         raise ExperimentError(f"A process died ({error}). Did memory run out? Use fewer than {workers}.") from error
 
@@ -58,6 +64,8 @@ def on_ray(
 
 def _begin(threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an interrupt ends a worker without a word
+    if parent := multiprocessing.parent_process():  # none on Ray; killed, it would leave this one waiting for ever
+        Thread(target=lambda: parent.join() or os._exit(1), daemon=True).start()
 
     import torch  # noqa: PLC0415 (only workers need it here)
 

@@ -40,11 +40,7 @@ class Recall(Experiment[FastWeightSetting]):
     shown = ("accuracy",)
     setting = FastWeightSetting
     protocol = 1
-    slowest_first = (
-        "seed",
-        *(f.name for f in fields(FastWeightSetting) if f.name not in ("seed", "rule")),
-        "rule",
-    )
+    slowest_first = ("seed", *(f.name for f in fields(FastWeightSetting) if f.name not in ("seed", "rule")), "rule")
 
     @classmethod
     def of(cls, **values: Any) -> FastWeightSetting:

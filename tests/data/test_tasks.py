@@ -128,6 +128,7 @@ def test_a_file_describes_tasks(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("", r"the task file .*tasks.toml describes no task"),
         ("[tone]\na", r"cannot read the task file .*tasks.toml: Expected"),
         ("[reviews]\ntemplate = '{text}'", r"\[reviews\]: .* another name"),
         ("template = '{text}'", r"\[template\] describes no task"),

@@ -121,6 +121,7 @@ def test_published_results_are_finished_and_new_ones_are_folded_in(tmp_path):
     assert tables["settings"]["base"].to_pylist() == [2, 2, 3, 3, 4, 4]
     experiment.publish({"all": SETTINGS}, second, published)
     assert [state for *_, state in experiment.plan(SETTINGS, Store(tmp_path / "c"), published)] == ["published"] * 6
+    assert len(experiment.tables(SETTINGS, second, published)["settings"]) == 6  # once, what is stored as well
     with pytest.raises(ResultsError, match="other weights"):
         Powers("others").plan(SETTINGS, second, published)
 

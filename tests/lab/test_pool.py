@@ -1,8 +1,10 @@
 """explainer_lab.pool: what comes out of other processes, and what becomes of them."""
 
+import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,20 @@ def test_outcomes_are_those_of_this_process_from_others_with_so_many_threads():
     assert {pickle.dumps(one) for one, *_ in outcomes} == here
     assert os.getpid() not in {pid for _, pid, _ in outcomes}
     assert {n for *_, n in outcomes} == {1}
+
+
+def endless(group):
+    yield group
+    if group[0][0] != "task0":
+        threading.Event().wait()
+
+
+@pytest.mark.slow
+def test_whoever_asks_no_more_waits_for_none():
+    outcomes = pool.in_processes(endless, GROUPS, workers=2)
+    assert next(outcomes) == GROUPS[0]
+    outcomes.close()
+    assert multiprocessing.active_children() == []
 
 
 @pytest.mark.slow

@@ -250,6 +250,8 @@ def read_file(path: str | os.PathLike) -> list[Task]:
         tables = tomllib.loads(Path(path).expanduser().read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise TaskError(f"cannot read the task file {path}: {error}.") from error
+    if not tables:  # the laboratory would compute the book's own
+        raise TaskError(f"the task file {path} describes no task.")
     return [_own_task(name, table) for name, table in tables.items()]
 
 

@@ -78,8 +78,8 @@ def load(
         raise
     except Exception as error:  # transformers and what it calls raise whatever a file, a device or a family makes them
         raise CheckpointError(
-            f"{name} cannot be used as a causal language model ({_in_one_line(error)}); `explainer models` lists "
-            "families that can."
+            f"{name} cannot be used as a causal language model ({_in_one_line(error)}); only safetensors are "
+            "loaded, and `explainer models` lists families that can."
         ) from error
     return checkpoint
 

@@ -50,10 +50,13 @@ def device_of(name: str | torch.device | None) -> torch.device:
 def free_bytes(device: torch.device) -> float:
     """Bytes that are free on a GPU or on this machine; infinity where the system does not say (all but Linux).
 
-    Source: proc(5), MemAvailable.
+    Raises CheckpointError where there is no such GPU. Source: proc(5), MemAvailable.
     """
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        try:
+            return torch.cuda.mem_get_info(device)[0]
+        except (AssertionError, RuntimeError) as error:
+            raise CheckpointError(f"no GPU is to be had as {device} ({error}); leave out --device.") from error
     status = Path("/proc/meminfo")
     lines = status.read_text(encoding="ascii").splitlines() if status.is_file() else []
     return next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), math.inf)
