@@ -30,9 +30,10 @@ def in_processes(work: Work, groups: Sequence[Sequence[Any]], *, workers: int, t
             try:
                 for finished in as_completed([pool.submit(_outcomes, work, group) for group in groups]):
                     yield from finished.result()
-            finally:  # else what is still to be done would be waited for, and lost
+            except BaseException:  # else what is still to be done would be waited for, and lost
                 for process in list(pool._processes.values()):
                     process.kill()
+                raise
     except BrokenProcessPool as error:
         raise ExperimentError(f"A process died ({error}). Did memory run out? Use fewer than {workers}.") from error
 
