@@ -164,6 +164,8 @@ def test_page_is_translated(edition, site, name):
         r"<(pre|script)\b.*?</\1>", "", page[page.index("<article") : page.index("</article>")], flags=re.DOTALL
     )
     assert "**" not in body, "bold that does not render"
+    captions = re.findall(r'class="caption-text">([^<]+)<', page)
+    assert captions and not re.search("[A-Za-z]{3}", "".join(captions)), captions
     for element in BeautifulSoup(body, "html.parser").select(".untranslated:not(.math)"):
         for code in element.select("code, .math, a"):
             code.decompose()

@@ -25,7 +25,7 @@ def folder_of(edition: Edition) -> Path:
 def configure(edition: Edition, root: Path = Path()) -> Path:
     """Write contents and settings of an edition into its folder, and return this."""
     folder = folder_of(edition)
-    _write(folder / "_toc.yml", yaml.safe_dump(_contents(root), sort_keys=False))
+    _write(folder / "_toc.yml", yaml.safe_dump(_contents(edition, root), sort_keys=False))
     _write(folder / "_config.yml", yaml.safe_dump(_settings(edition, root), allow_unicode=True))
     return folder
 
@@ -36,12 +36,12 @@ def _write(file: Path, text: str) -> None:
         replace_file(file, text)
 
 
-def _contents(root: Path) -> dict[str, Any]:
+def _contents(edition: Edition, root: Path) -> dict[str, Any]:
     toc, ours = yaml.safe_load((root / "_toc.yml").read_text("utf-8")), set(main_line(root))
-    parts = []
+    said, parts = edition.texts(f"LC_MESSAGES/{toc['root']}"), []  # Sphinx would look for captions too early
     for part in toc["parts"]:
         if kept := [{"file": entry["file"]} for entry in part["chapters"] if entry["file"] in ours]:
-            parts.append(part | {"chapters": kept})
+            parts.append(part | {"caption": said[part["caption"]], "chapters": kept})
     return toc | {"parts": parts}
 
 

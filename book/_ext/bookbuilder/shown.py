@@ -63,7 +63,7 @@ def _code_line(cells: list[dict], page: str, repository: str | None) -> str:
     """The line "Code: the notebook of this page, theory/duality.py, ...", with links where the repository is known."""
     package, names = Path(explainer.__file__).parent, set()
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
-    for room, imported in re.findall(r"^from explainer([\w.]*) import \(?([\w,\s]+)", code, re.MULTILINE):
+    for room, imported in re.findall(r"^from explainer([\w.]*) import (\([^)]*|.*)", code, re.MULTILINE):
         place = room.lstrip(".").replace(".", "/")
         for file in (f"{place}.py", *(f"{place}/{name}.py".lstrip("/") for name in re.findall(r"\w+", imported))):
             names |= {file} if (package / file).is_file() else set()

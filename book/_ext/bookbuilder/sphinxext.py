@@ -160,8 +160,8 @@ def _configure(app: Sphinx, config: Any) -> None:
     site = config.html_baseurl or site_address(Path(app.srcdir)) or ""
     config.html_baseurl = f"{site}{edition_of(app).settings['address']}/" if site and config.book_edition else site
     config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
-    config.ogp_image = f"{site}_static/laboratory.png"
     if site:
+        config.ogp_image = f"{site}_static/laboratory.png"
         config.sitemap_url_scheme, config.sitemap_excludes = "{link}", ["search.html", "genindex.html"]
     if address := public_address(Path(app.srcdir)):
         config.html_theme_options |= {
