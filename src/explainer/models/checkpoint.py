@@ -12,7 +12,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from explainer.errors import CheckpointError
 from explainer.models import byte_tokens
 
-_FAIRSEQ = ("opt", "xglm")
 _END_OF_TEXT = "<|endoftext|>"
 
 
@@ -73,7 +72,7 @@ class Checkpoint:
 
     def _special_id(self, kind: str) -> int:
         ids = [getattr(self.tokenizer, kind), getattr(self.model.config, kind, None)]
-        if self.model.config.model_type in _FAIRSEQ:
+        if self.model.config.model_type in ("opt", "xglm"):
             ids.reverse()  # fairseq's dictionary is fixed; the tokenizers of its ports were not written for it
         else:
             added = self.tokenizer.added_tokens_decoder.items()

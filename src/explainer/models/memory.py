@@ -35,10 +35,9 @@ def required_bytes(model: PreTrainedModel, dtype: torch.dtype, n_shown: int, n_m
     passes = (2 * shown + scoring.PACK_TOKENS) * per_token * dtype.itemsize
     if config._attn_implementation == "eager":
         passes += 3 * config.num_attention_heads * shown * (shown + scoring.PACK_TOKENS) * 4
-    training = 0
-    if n_updates:
-        training = (4 * n_updates + dtype.itemsize) * per_token * config.hidden_size
-        training += 4 * 3 * N_MAPS * (per_token // 2) * size
+    updates = (4 * n_updates + dtype.itemsize) * per_token * config.hidden_size
+    maps = 4 * 3 * N_MAPS * (per_token // 2) * size
+    training = updates + maps if n_updates else 0
     return int(weights + passes + training + _PROCESS)
 
 
@@ -53,10 +52,9 @@ def free_bytes(device: torch.device) -> float:
     Raises CheckpointError where there is no such GPU. Source: proc(5), MemAvailable.
     """
     if device.type == "cuda":
-        try:
-            return torch.cuda.mem_get_info(device)[0]
-        except (AssertionError, RuntimeError) as error:
-            raise CheckpointError(f"no GPU is to be had as {device} ({error}); leave out --device.") from error
+        if not torch.cuda.is_available():
+            raise CheckpointError(f"there is no GPU here for {device}; leave out --device.")
+        return torch.cuda.mem_get_info(device)[0]
     status = Path("/proc/meminfo")
     lines = status.read_text(encoding="ascii").splitlines() if status.is_file() else []
     return next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), math.inf)
