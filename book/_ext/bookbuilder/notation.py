@@ -1,7 +1,7 @@
 """The symbols of the book: one table, `notation.toml`, the page made of it, and what the chapters use that it lacks.
 
-The symbols of a text are its LaTeX between dollar
-signs, taken apart into letters. What counts as one symbol, its *base*:
+The symbols of a text are its LaTeX between dollar signs, taken apart into letters. What counts as one symbol, its
+*base*:
 
 - a letter (`W`, `h`) or a Greek letter (`\\eta`); `\\varphi` and `\\phi`, `\\ell` and `l` are different;
 - a letter in another alphabet is a symbol of its own: `\\mathcal Y` is not `Y`. Bold and upright letters are not;

@@ -68,6 +68,8 @@ def _ruff(paths: Sequence[Path], *, check: bool) -> int:
 def main(folder: Path, *, check: bool) -> int:
     """Check or mend every notebook below a folder, and return an exit code."""
     paths = sorted(path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+    if not paths:
+        sys.exit(f"There is no notebook in {folder}.")  # without a path ruff would format every file
     for path in [] if check else paths:
         text = _text(mended(json.loads(path.read_text("utf8"))))
         if text != path.read_text("utf8"):

@@ -1,7 +1,7 @@
 """What the explorables of the laboratory share: a notebook's kernel answers their views as a page's worker does."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -38,6 +38,8 @@ class Asking(Explorable):
 
     folder = Path(__file__).parent
     provenance = "Stored: computed with Python beforehand; live where you start the model in the page."
+    replies: Callable[[Checkpoint, dict], Iterator[dict]]
+    """What the worker of a page, live_model_worker.js, would answer to a question."""
 
     def __init__(self, checkpoint: Checkpoint | None = None, **traits: Any):
         """Take the traits, and hear the view."""
@@ -45,10 +47,6 @@ class Asking(Explorable):
         self._given = checkpoint
         self._answering: asyncio.Future | None = None
         self.on_msg(lambda _widget, message, _buffers: self._hear(message))
-
-    def replies(self, checkpoint: Checkpoint, message: dict) -> Iterator[dict]:
-        """What the worker of a page, live_model_worker.js, would answer to a question."""
-        raise NotImplementedError
 
     def _hear(self, message: dict) -> None:
         if self._answering is not None:
