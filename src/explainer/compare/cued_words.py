@@ -13,10 +13,12 @@ CUES: Mapping[str, str] = {
     "suffix": "the end of a made-up word",
     "first word": "the first of two made-up words",
     "category": "the category of a known word",
+    "prefix": "the beginning of a made-up word",
 }
 """What a label stands for, and where it stands."""
 
 SUFFIXES, FIRST_WORDS = ("ix", "ova", "unt", "ell"), ("telk", "bruva", "snom", "grifa")
+_PREFIXES = ("kra", "ulo", "vesh", "pim")  # of the kind by which heads are chosen, and which is never reported
 
 Word = tuple[str, int]
 """A word, or two, and the number of its cue."""
@@ -40,7 +42,8 @@ def _made_up(generator: np.random.Generator, cue: str, n: int) -> list[list[str]
     each = [list(stems)[i::4] for i in range(4)]
     if cue == "suffix":
         return [[stem + end for stem in its] for its, end in zip(each, SUFFIXES, strict=True)]
-    return [[f"{first} {stem}" for stem in its] for its, first in zip(each, FIRST_WORDS, strict=True)]
+    begins = [f"{first} " for first in FIRST_WORDS] if cue == "first word" else _PREFIXES
+    return [[begin + stem for stem in its] for its, begin in zip(each, begins, strict=True)]
 
 
 def _known_words(generator: np.random.Generator, n: int) -> list[list[str]]:

@@ -1,0 +1,375 @@
+"""The vote as a cause: attention of some heads to the labels of a context, changed, and what the model then answers.
+
+A context shows k lines of a rule that nobody could know (`new_rule`), and words that were not shown are asked. Where a
+query is decided, a head attends a_j to the label of line j. An edit puts M a in place of a: the attention to all labels
+together stays, and only how it is spread over the lines changes.
+
+- *flat*: M = 1 1^T / k. What the head knows of the lines is gone: is it needed?
+- *flat others*: the same in all heads but these: are they enough?
+- *moved*: M = (1 - dose) I + dose u 1^T, with u even over the lines of a label that is not the answer: is it given?
+- *exchanged*: of each four lines in a row, that of the answer's label and that of another change places.
+
+Heads are ranked by what *flat* costs the answer's logit, on draws and a kind of cue that are never reported; a grid
+names them, in this order. The plan and the predictions, from before the runs, are in published/PLANS.md.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from explainer.compare.comparison import require
+from explainer.compare.cued_words import CUES
+from explainer.data.files import Tables
+from explainer.data.tasks import Example, Task
+from explainer.models import attention_edits, interventions, scoring
+from explainer.models.attention_edits import AttentionEdit
+from explainer.models.circuits import HeadIndex, TokenSpans, strongest_heads
+from explainer.models.interventions import Pass
+from explainer.models.loading import Checkpoint
+from explainer_lab import new_rule, on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, by_head
+
+LABELS: Mapping[str, tuple[str, ...]] = {
+    "kel": new_rule.LABELS,
+    "zan": ("zan", "mup", "tig", "rof"),
+    "chair": ("chair", "river", "seven", "north"),
+}
+"""Sets of labels, by the first of each: that of `new_rule`, another, and words that mean something else."""
+
+TEMPLATES: Mapping[str, str] = {"arrow": new_rule.TASK.template, "output": "Input: {word} Output:"}
+
+SIZES = (1, 2, 5, 10, 20, 40, 80)
+"""Numbers of heads, the strongest first."""
+
+DOSES = (0.05, 0.1, 0.2, 0.5, 1.0)
+
+_USUAL_DOSE = 0.2
+_AT_ONCE = 8  # passes of all queries side by side: each holds a copy of the context's keys and values
+_LOOKS = 0.01  # a head with less attention to all labels together is not tried
+
+
+@dataclass(frozen=True, kw_only=True)
+class _VoteSetting(on_checkpoint.CheckpointSetting):
+    """A rule as in `new_rule`, with labels of `LABELS` and a template of `TEMPLATES`.
+
+    `part` is "rank", which tries every head alone, or "edits", which edits sets of heads: the strongest in the order of
+    `effect`, as "18.6 20.5" (layer.head); with `sizes` "all" so many as in SIZES, else ten; and beside them ten of the
+    same attention to labels and the ten that agree most with the answers. Raises ExperimentError for other values.
+    """
+
+    part: str
+    cue: str
+    k: int
+    n_queries: int
+    labels: str = "kel"
+    template: str = "arrow"
+    sizes: str = "all"
+    effect: str = ""
+    attention: str = ""
+    agreement: str = ""
+    least: ClassVar = {"k": 4, "n_queries": 4}
+    known: ClassVar = {
+        "part": ("rank", "edits"),
+        "cue": CUES,
+        "labels": LABELS,
+        "template": TEMPLATES,
+        "sizes": ("all", "ten"),
+    }
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        ranked = all((self.effect, self.attention, self.agreement))
+        require(self.part == "rank" or ranked, "edits need the heads by effect, attention and agreement; name them.")
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        unusual = [word for word in (self.labels, self.template, self.sizes) if word not in ("kel", "arrow", "all")]
+        sizes = f"k{self.k}-n{self.n_queries}-seed{self.seed}"
+        return "-".join(["vote", self.name, self.part, self.cue.replace(" ", "-"), *unusual, sizes])
+
+
+@dataclass(frozen=True, eq=False)
+class _Lesson:
+    """A context of k lines of a rule: queries after it, and other words, which are never reported."""
+
+    checkpoint: Checkpoint
+    task: Task
+    shown: Sequence[Example]
+    queries: Sequence[Example]
+    others: Sequence[Example]
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, setting: _VoteSetting, rule: str) -> "_Lesson":
+        task = replace(new_rule.TASK, template=TEMPLATES[setting.template], labels=LABELS[setting.labels])
+        data = new_rule.data(setting.cue, setting.seed, rule, 2 * setting.k, setting.n_queries)
+        train, test = ([replace(e, answer=task.labels[e.label]) for e in its] for its in (data.train, data.test))
+        return cls(checkpoint, task, train[: setting.k], test, train[setting.k :])
+
+    @cached_property
+    def spans(self) -> TokenSpans:
+        return TokenSpans.of(self.checkpoint, self.task, self.shown)
+
+    @cached_property
+    def lines(self) -> Float[Tensor, "k N"]:
+        """The tokens of the label of each line."""
+        labels = [f" {example.answer}" for example in self.shown]
+        prompts = [self.task.prompt(example) for example in self.shown]
+        lengths = map(len, scoring.continuation_ids(self.checkpoint, prompts, labels))
+        lines = torch.zeros(len(self.shown), len(self.spans.ids))
+        for line, start, length in zip(lines, self.spans.answers, lengths, strict=True):
+            line[start : start + length] = 1
+        return lines
+
+    @cached_property
+    def label_of_line(self) -> Int[Tensor, " k"]:
+        return torch.tensor([example.label for example in self.shown])
+
+    def passed(self, examples: Sequence[Example]) -> Pass:
+        """Some words after the context."""
+        prefix = scoring.encode(self.checkpoint, self.spans.ids)
+        return interventions.after_context(
+            self.checkpoint, prefix, [*map(self.task.prompt, examples)], self.task.labels
+        )
+
+    @cached_property
+    def tokens(self) -> Int[Tensor, " c"]:
+        """Where labels part, the token of each, which is the same after every word."""
+        (tokens,) = {tuple(its) for its in scoring.label_tokens(self.checkpoint, self.task, self.queries)}
+        return torch.tensor(tokens)
+
+
+def _attention_to_lines(last: Pass, lines: Float[Tensor, "k N"]) -> Float[Tensor, "n layers heads k"]:
+    """What each head attends to the label of each line, at the last token of each query."""
+    kept: list[Tensor] = []
+
+    def keep(_layer: int, A: Tensor) -> Tensor:
+        kept.append(A[:, :, -1, : lines.shape[1]] @ lines.T)
+        return A
+
+    with attention_edits.changed_attention(last.checkpoint, keep):
+        last.run()
+    return torch.stack(kept, 1)
+
+
+def _edited(
+    passed: Pass,
+    lines: Float[Tensor, "k N"],
+    heads: Bool[Tensor, "times layers heads"],
+    mix: Float[Tensor, "times n k k"],
+) -> Float[Tensor, "times n vocab"]:
+    """Logits at the last token when these heads spread their attention over the lines by these matrices."""
+    found = []
+    for some in torch.arange(len(heads)).split(_AT_ONCE):
+        times = passed.repeated(len(some))
+        edit = AttentionEdit(heads[some].repeat_interleave(len(passed), 0), lines, mix[some].flatten(0, 1))
+        with attention_edits.changed_attention(passed.checkpoint, edit):
+            found.append(times.run().logits.unflatten(0, (len(some), len(passed))))
+    return torch.cat(found)
+
+
+def _moved(y: Int[Tensor, " k"], to: Int[Tensor, " n"], dose: float) -> Float[Tensor, "n k k"]:
+    """(1 - dose) I + dose u 1^T, with u even over the lines whose label is `to`."""
+    u = (y == to[:, None]).float()
+    u = u / u.sum(-1, keepdim=True)
+    return (1 - dose) * torch.eye(len(y)) + dose * u[..., None].expand(-1, -1, len(y))
+
+
+def _exchanged(y: Int[Tensor, " k"], a: Int[Tensor, " n"], c: Int[Tensor, " n"]) -> Float[Tensor, "n k k"]:
+    """A permutation: of each four lines in a row, which have each label once, that of a and that of c change places."""
+    taken = torch.where(y == a[:, None], c[:, None], torch.where(y == c[:, None], a[:, None], y))
+    four = torch.arange(len(y)) // 4
+    return ((taken[..., None] == y) & (four[:, None] == four)).float()
+
+
+def _margin(logits: Float[Tensor, "... c"], label: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """The logit of a label above the mean of the others."""
+    own = logits.gather(-1, label.expand(logits.shape[:-1])[..., None])[..., 0]
+    c = logits.shape[-1]
+    return (c * own - logits.sum(-1)) / (c - 1)
+
+
+def _rank(lesson: _Lesson) -> dict[str, Float[Tensor, "layers heads"]]:
+    """Of each head, on the other words: what flattening it costs the answer, its attention, how often it agrees."""
+    last = lesson.passed(lesson.others).at_last()
+    a, y = _attention_to_lines(last, lesson.lines), lesson.label_of_line
+    logits = last.run().logits[:, lesson.tokens]
+    answer = logits.argmax(-1)
+    attention = a.sum(-1).mean(0)
+    tried = (attention > _LOOKS).flatten().nonzero()[:, 0]
+    heads = one_hot(tried, attention.numel()).bool().unflatten(1, attention.shape)
+    k = len(y)
+    flat = torch.full((len(tried), len(answer), k, k), 1 / k)
+    cost = _margin(logits, answer) - _margin(_edited(last, lesson.lines, heads, flat)[..., lesson.tokens], answer)
+    effect = torch.zeros(attention.numel()).scatter(0, tried, cost.mean(1))
+    agrees = ((a @ one_hot(y, 4).float()).argmax(-1) == answer[:, None, None]).float().mean(0)
+    return {"effect": effect.unflatten(0, attention.shape), "attention": attention, "agrees": agrees}
+
+
+# Sets of heads.
+
+
+def _named(heads: str) -> list[HeadIndex]:
+    """The heads that a grid names, as (layer, head)."""
+    return [(int(layer), int(head)) for layer, _, head in (one.partition(".") for one in heads.split())]
+
+
+def _mask(shape: Sequence[int], heads: Sequence[HeadIndex]) -> Bool[Tensor, "layers heads"]:
+    mask = torch.zeros(*shape, dtype=torch.bool)
+    for layer, head in heads:
+        mask[layer, head] = True
+    return mask
+
+
+def _random_like(heads: Bool[Tensor, "layers heads"], generator: torch.Generator) -> Bool[Tensor, "layers heads"]:
+    """As many heads that are not among these: of the same layers while those have some, then of any."""
+    order = torch.rand(heads.shape, generator=generator) - 2 * heads.float()
+    rank = order.argsort(1, descending=True).argsort(1)
+    found = (rank < heads.sum(1, keepdim=True)) & ~heads
+    more = torch.rand(heads.shape, generator=generator) - 2 * (heads | found).float()
+    for layer, head in strongest_heads(more, int(heads.sum() - found.sum())):
+        found[layer, head] = True
+    return found
+
+
+def _sets(setting: _VoteSetting, shape: Sequence[int], rule: str) -> dict[str, Bool[Tensor, "layers heads"]]:
+    """The sets of heads of a setting, by kind and number."""
+    generator, effect = setting.generator(17, setting.cue + rule), _named(setting.effect)
+    sets = {}
+    for m in SIZES if setting.sizes == "all" else (10,):
+        sets[f"effect {m}"] = of_effect = _mask(shape, effect[:m])
+        sets[f"random {m}"] = _random_like(of_effect, generator)
+    sets["attention 10"] = _mask(shape, _named(setting.attention))
+    sets["agreement 10"] = _mask(shape, _named(setting.agreement))
+    return sets | {"all": torch.ones(*shape, dtype=torch.bool)}
+
+
+# Edits.
+
+
+def _edits(lesson: _Lesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) -> Iterator[dict[str, Any]]:
+    """A row for each edit of each set: how often the right label, the one that is aimed at, or the same is given.
+
+    By the four labels, and ("_all") by the most probable of all tokens; `log_odds` is what the edit adds to the logit
+    of the label that is aimed at, above that of the answer. What aims is done for each of the other labels in turn.
+    """
+    passed, y = lesson.passed(lesson.queries), lesson.label_of_line
+    last, k, n = passed.at_last(), len(y), len(lesson.queries)
+    right = torch.tensor([query.label for query in lesson.queries])
+    before = last.run().logits
+    answer = before[:, lesson.tokens].argmax(-1)
+    aims = [(answer + j) % 4 for j in (1, 2, 3)]
+
+    def rows(
+        edit: str,
+        names: Sequence[str],
+        mixes: Sequence[Tensor],
+        *,
+        dose: float = 1,
+        every: bool = False,
+        but: bool = False,
+    ):
+        heads = torch.stack([~sets[name] if but else sets[name] for name in names for _ in mixes])
+        logits = _edited(passed if every else last, lesson.lines, heads, torch.stack([*mixes] * len(names)))
+        for name, its in zip(names, logits.unflatten(0, (len(names), -1)), strict=True):
+            of_labels, most = its[..., lesson.tokens], its.argmax(-1)
+            given = of_labels.argmax(-1)
+            row = {"edit": edit, "heads": name, "dose": dose, "every_token": every}
+            row |= {"right": given == right, "same": given == answer, "right_all": most == lesson.tokens[right]}
+            if len(mixes) > 1:
+                aimed = torch.stack(aims)
+                up = of_labels - before[:, lesson.tokens]
+                odds = (
+                    up.gather(-1, aimed[..., None])[..., 0] - up.gather(-1, answer.expand_as(aimed)[..., None])[..., 0]
+                )
+                row |= {"aimed": given == aimed, "aimed_all": most == lesson.tokens[aimed], "log_odds": odds}
+            else:
+                row |= dict.fromkeys(("aimed", "aimed_all", "log_odds"), torch.tensor(torch.nan))
+            yield {c: v.float().mean().item() if isinstance(v, Tensor) else v for c, v in row.items()}
+
+    flat = [torch.full((n, k, k), 1 / k)]
+    exchanged = [_exchanged(y, answer, c) for c in aims]
+    tens = [name for name in sets if name.endswith(" 10") or name == "all"]
+    strongest = [name for name in sets if name.startswith("effect")]
+    yield from rows("none", ["all"], [torch.eye(k).expand(n, k, k)])
+    yield from rows("flat", list(sets), flat)
+    yield from rows("flat others", [*strongest, "random 10"], flat, but=True)
+    yield from rows("exchanged", list(sets), exchanged)
+    for dose in DOSES:
+        moved = [_moved(y, c, dose) for c in aims]
+        some = {_USUAL_DOSE: list(sets), 1.0: tens}.get(dose, ["effect 10"])
+        yield from rows("moved", some, moved, dose=dose)
+    for edit, mixes in {"flat": flat, "exchanged": exchanged}.items():
+        yield from rows(edit, ["effect 10", "random 10", "all"], mixes, every=True)
+
+
+def _votes(lesson: _Lesson, heads: Bool[Tensor, "layers heads"]) -> Iterator[dict[str, Any]]:
+    """For each query the label that is right, the answer, the vote of the heads, and the label that they always favour.
+
+    The last is the one with most of their attention over the other words, whatever is asked.
+    """
+    labels = one_hot(lesson.label_of_line, 4).float()
+    last = lesson.passed(lesson.queries).at_last()
+    votes, constant = (
+        _attention_to_lines(its, lesson.lines)[:, heads].sum(1) @ labels
+        for its in (last, lesson.passed(lesson.others).at_last())
+    )
+    answers = last.run().logits[:, lesson.tokens].argmax(-1).tolist()
+    favoured = int(constant.mean(0).argmax())
+    for i, query in enumerate(lesson.queries):
+        vote = int(votes[i].argmax())
+        yield {"query": i, "right": query.label, "answer": answers[i], "vote": vote, "favoured": favoured}
+
+
+class Vote(OnCheckpoint[_VoteSetting]):
+    """Computes the lessons of each setting, under rule A and under rule B."""
+
+    name = "vote"
+    setting = _VoteSetting
+    protocol = 1
+    slowest_first = (
+        *("checkpoint", "part", "labels", "template", "sizes", "cue", "k", "n_queries"),
+        *("effect", "attention", "agreement", "seed"),
+    )
+    shown = ("right",)
+    usual: ClassVar = {"k": 16, "n_queries": 24}
+
+    def parts(self, setting: _VoteSetting) -> dict[str, Any]:
+        """Weights; what is drawn is named by the setting."""
+        return {"weights": self._weights(setting.checkpoint)}
+
+    def compute(self, setting: _VoteSetting, *, progress: bool) -> Computed:
+        """One setting.
+
+        - "settings": the share of right answers without an edit;
+        - "heads", of part "rank": for each rule and head what flattening costs, attention to labels, agreement;
+        - "edits", "queries", of part "edits": see `_edits` and `_votes`.
+        """
+        checkpoint, tables = self._load(setting.checkpoint), {"heads": [], "edits": [], "queries": []}
+        for rule in "AB":
+            lesson = _Lesson.of(checkpoint, setting, rule)
+            if setting.part == "rank":
+                scores = by_head(_rank(lesson))
+                tables["heads"] += [
+                    {"rule": rule, **dict(zip(scores, row, strict=True))} for row in zip(*scores.values(), strict=True)
+                ]
+                continue
+            shape = len(checkpoint.model.base_model.layers), checkpoint.model.config.num_attention_heads
+            sets = _sets(setting, shape, rule)
+            tables["edits"] += [{"rule": rule, **row} for row in _edits(lesson, sets)]
+            tables["queries"] += [{"rule": rule, **row} for row in _votes(lesson, sets["effect 10"])]
+        right = [row["right"] for row in tables["edits"] if row["edit"] == "none"]
+        found: Tables = {name: as_columns(rows) for name, rows in tables.items() if rows}
+        return Computed(
+            {"settings": {"right": float(np.mean(right)) if right else None}} | found,
+            self._provenance(checkpoint, new_rule.TASK),
+        )
