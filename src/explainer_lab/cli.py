@@ -30,6 +30,7 @@ _ON_CHECKPOINT = {
     "reversal": "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     "rival": "put in and switch off what a context may do instead of descent: vectors, and the outputs of some heads",
     "shared-part": "swap the lesson of the context and that of the training, put in or take out what both share",
+    "vote": "change where heads look in a context with a rule that nobody could know, and count the answers",
 }
 """Those that can be put to another model."""
 

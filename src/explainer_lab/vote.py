@@ -15,7 +15,7 @@ names them, in this order. The plan and the predictions, from before the runs, a
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,7 +52,7 @@ SIZES = (1, 2, 5, 10, 20, 40, 80)
 DOSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 _USUAL_DOSE = 0.2
-_AT_ONCE = 8  # passes of all queries side by side: each holds a copy of the context's keys and values
+_AT_ONCE = 16  # edits side by side: of each there are the logits of all tokens
 _LOOKS = 0.01  # a head with less attention to all labels together is not tried
 
 
@@ -162,19 +162,31 @@ def _attention_to_lines(last: Pass, lines: Float[Tensor, "k N"]) -> Float[Tensor
 
 
 def _edited(
+    last: Pass,
+    lines: Float[Tensor, "k N"],
+    heads: Bool[Tensor, "times layers heads"],
+    mix: Float[Tensor, "times n k k"],
+) -> Float[Tensor, "times n vocab"]:
+    """Logits at the last token when there these heads spread their attention over the lines by these matrices."""
+    found = []
+    for its, M in zip(heads.split(_AT_ONCE), mix.split(_AT_ONCE), strict=True):
+        found.append(attention_edits.edited_logits(last, AttentionEdit(its[None], lines, M.transpose(0, 1))))
+    return torch.cat(found, 1).transpose(0, 1)
+
+
+def _edited_everywhere(
     passed: Pass,
     lines: Float[Tensor, "k N"],
     heads: Bool[Tensor, "times layers heads"],
     mix: Float[Tensor, "times n k k"],
 ) -> Float[Tensor, "times n vocab"]:
-    """Logits at the last token when these heads spread their attention over the lines by these matrices."""
+    """The same when they do so at every token of the query."""
     found = []
-    for some in torch.arange(len(heads)).split(_AT_ONCE):
-        times = passed.repeated(len(some))
-        edit = AttentionEdit(heads[some].repeat_interleave(len(passed), 0), lines, mix[some].flatten(0, 1))
+    for its, M in zip(heads, mix, strict=True):
+        edit = AttentionEdit(its[None, None], lines, M[:, None])
         with attention_edits.changed_attention(passed.checkpoint, edit):
-            found.append(times.run().logits.unflatten(0, (len(some), len(passed))))
-    return torch.cat(found)
+            found.append(passed.run().logits)
+    return torch.stack(found)
 
 
 def _moved(y: Int[Tensor, " k"], to: Int[Tensor, " n"], dose: float) -> Float[Tensor, "n k k"]:
@@ -279,7 +291,8 @@ def _edits(lesson: _Lesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) ->
         but: bool = False,
     ):
         heads = torch.stack([~sets[name] if but else sets[name] for name in names for _ in mixes])
-        logits = _edited(passed if every else last, lesson.lines, heads, torch.stack([*mixes] * len(names)))
+        run = partial(_edited_everywhere, passed) if every else partial(_edited, last)
+        logits = run(lesson.lines, heads, torch.stack([*mixes] * len(names)))
         for name, its in zip(names, logits.unflatten(0, (len(names), -1)), strict=True):
             of_labels, most = its[..., lesson.tokens], its.argmax(-1)
             given = of_labels.argmax(-1)

@@ -65,7 +65,7 @@ def test_every_cue_has_one_label_under_each_rule_and_no_word_twice(cue):
 
 
 def test_the_cue_is_what_words_of_a_label_have_in_common():
-    of_suffix, of_first, of_category = (_Rules(setting(cue=cue, k=16, n_queries=12), None).words[0] for cue in CUES)
+    of_suffix, of_first, of_category, _ = (_Rules(setting(cue=cue, k=16, n_queries=12), None).words[0] for cue in CUES)
     assert all(word.endswith(cued_words.SUFFIXES[cue]) and " " not in word for word, cue in of_suffix)
     assert all(word.split(" ")[0] == cued_words.FIRST_WORDS[cue] for word, cue in of_first)
     categories = {e.fields["word"]: e.answer for e in tasks.load("categories").train}

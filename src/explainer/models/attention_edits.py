@@ -14,32 +14,36 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.cache_utils import DynamicCache
 from transformers.masking_utils import eager_mask
 
 from explainer.models import hooks
+from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
+from explainer.models.interventions import Pass
 
 _NAME = "edited"
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionEdit:
-    """Of the pass of n queries: which heads spread their attention anew, over which lines, and how.
+    """Of the tokens (n, T) of a pass: which heads spread their attention anew, over which lines, and how.
 
     `lines` say which of the first N tokens that are attended to belong to which line; a token is of one line at most.
+    Where a size is 1 in place of n or T, all queries or all tokens share the edit.
     """
 
-    heads: Bool[Tensor, "n layers heads"]
+    heads: Bool[Tensor, "#n #T layers heads"]
     lines: Float[Tensor, "k N"]
-    mix: Float[Tensor, "n k k"]
+    mix: Float[Tensor, "#n #T k k"]
 
     def __call__(self, layer: int, A: Float[Tensor, "n heads T S"]) -> Float[Tensor, "n heads T S"]:
         """The attention of a layer after the edit."""
-        chosen = self.heads[:, layer, :, None, None]
+        chosen = self.heads[:, :, layer].mT[..., None]
         if not chosen.any():
             return A
         old, rest = A.tensor_split([self.lines.shape[1]], -1)
-        moved = torch.einsum("nij,nhtj->nhti", self.mix, old @ self.lines.T)
+        moved = ((old @ self.lines.T)[..., None, :] @ self.mix[:, None].mT)[..., 0, :]
         new = old * (1 - self.lines.sum(0)) + moved @ (self.lines / self.lines.sum(1, keepdim=True))
         return torch.cat([torch.where(chosen, new, old), rest], -1)
 
@@ -51,14 +55,15 @@ def changed_attention(checkpoint: Checkpoint, change: Callable[[int, Tensor], Te
     For models that take their attention function from transformers' registry, and add nothing to scores but a mask.
     """
 
-    def attend(
+    def attend(  # noqa: PLR0917 -- transformers calls it so
         module: nn.Module, q: Tensor, K: Tensor, V: Tensor, mask: Tensor | None, scaling: float, **_: Any
     ) -> tuple[Tensor, Tensor]:
-        K, V = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (K, V))
-        scores = q @ K.mT * scaling
+        n, _, T, _ = q.shape
+        scores = (q.reshape(n, K.shape[1], -1, q.shape[-1]) @ K.mT * scaling).view(n, -1, T, K.shape[2])
         A = (scores if mask is None else scores + mask).softmax(-1)
         A = change(module.layer_idx, A)
-        return (A @ V).transpose(1, 2).contiguous(), A
+        read = (A.reshape(n, V.shape[1], -1, A.shape[-1]) @ V).view(n, -1, T, V.shape[-1])
+        return read.transpose(1, 2).contiguous(), A
 
     model = checkpoint.model
     own = model.config._attn_implementation
@@ -67,3 +72,25 @@ def changed_attention(checkpoint: Checkpoint, change: Callable[[int, Tensor], Te
         AttentionMaskInterface.register(_NAME, eager_mask)
         model.set_attn_implementation(_NAME)
         yield
+
+
+@torch.no_grad()
+def edited_logits(last: Pass, edit: AttentionEdit) -> Float[Tensor, "n T vocab"]:
+    """Logits at the last token of each query, as `Pass.at_last` gives it, under T edits side by side.
+
+    The token stands T times in the row, at its own position; it sees what is cached, and of the T tokens itself alone.
+    """
+    n, T = len(last), edit.heads.shape[1]
+    sees = torch.cat([last.mask.bool()[:, None].expand(-1, T, -1), torch.eye(T).bool().expand(n, -1, -1)], -1)
+    hidden_from = torch.zeros(sees.shape, dtype=last.keys[0].dtype).masked_fill(
+        ~sees, torch.finfo(last.keys[0].dtype).min
+    )
+    with changed_attention(last.checkpoint, edit):
+        hidden = last.checkpoint.hidden(
+            input_ids=last.ids.expand(-1, T),
+            position_ids=last.positions.expand(-1, T),
+            attention_mask=hidden_from[:, None],
+            use_cache=True,
+            **{CACHE: DynamicCache(list(zip(last.keys, last.values, strict=True)))},
+        )
+    return last.checkpoint.model.get_output_embeddings()(hidden)
