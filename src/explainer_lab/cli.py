@@ -26,7 +26,7 @@ _ON_CHECKPOINT = {
     "blocking": "ask for a cue whose label another cue had already told, in the context or by training",
     "causal-tests": "put in patches, task vectors and gradient steps in place of the context, and count the answers",
     "new-rule": "learn a rule that nobody could know, in the context or by training, and ask for other words",
-    "label-lines": "read what the lines of a rule hold for the heads that look at their labels, and exchange their states",
+    "label-lines": "read what lines hold for the heads that look at their labels, and exchange their states",
     "minimal-pairs": "compare contexts and trainings of two lessons that differ in nothing but their answers",
     "reversal": "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     "rival": "put in and switch off what a context may do instead of descent: vectors, and the outputs of some heads",
