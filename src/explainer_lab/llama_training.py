@@ -62,7 +62,7 @@ def _initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
 
 
 def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int, LlamaForCausalLM]]:
-    """Train by `small_model_training.descent`, and yield (step, model) before the first step and after every EVERY steps.
+    """By `small_model_training.descent`; yields (step, model) before the first step and after every EVERY steps.
 
     The loss is the mean over all tokens after the first of -log p(token | tokens before it). It is one model, which
     changes when the next is asked for.

@@ -77,8 +77,8 @@ class Recall(Experiment[FastWeightSetting]):
 def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[tuple[int, FastWeightModel, list[float]]]:
     """Train on fresh sequences, of N_KEYS[0] keys in the first step, N_KEYS[1] in the second, and so on in turns.
 
-    By `small_model_training.descent` on the mean over queries of -log p(answer). Yields before the first step and ten times
-    after it the number of steps, the model, which changes when the next is asked for, and the losses of the steps
+    By `small_model_training.descent` on the mean over queries of -log p(answer). Yields before the first step and ten
+    times after it the number of steps, the model, which changes when the next is asked for, and the losses of the steps
     since the last time. Raises DivergenceError when the loss is no longer finite.
     """
     model, n_keys = FastWeightModel(setting), recall_data.N_KEYS
