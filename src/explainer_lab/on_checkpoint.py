@@ -24,7 +24,7 @@ from explainer.models import finetuning, loading, memory
 from explainer.models.loading import Checkpoint
 from explainer.results import published
 from explainer_lab.experiment import AnySetting, Experiment
-from explainer_lab.store import Identity
+from explainer_lab.lab_store import Identity
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,10 +24,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from explainer.compare.comparison import require
 from explainer.compare.cued_words import CUES
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task
+from explainer.errors import require
 from explainer.models import attention_edits, interventions, scoring
 from explainer.models.attention_edits import AttentionEdit
 from explainer.models.circuits import HeadIndex, TokenSpans, strongest_heads

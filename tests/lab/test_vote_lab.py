@@ -4,7 +4,7 @@ import pytest
 import torch
 from toy_study import column, rows
 
-from explainer.models import circuits, scoring
+from explainer.models import circuits
 from explainer_lab import label_lines, vote
 from explainer_lab.label_lines import FORMS, PLACES, SITES, LabelLines
 from explainer_lab.vote import LABELS, TEMPLATES, Vote, VoteLesson
@@ -14,7 +14,11 @@ HEADS = dict.fromkeys(("effect", "attention", "agreement"), "0.0 1.1")
 
 
 def setting(directory="model", kind=Vote, **changes):
-    return kind.of(**{"checkpoint": directory, "part": "edits", "cue": "suffix", "seed": 0, "k": K, "n_queries": N} | HEADS | changes)
+    return kind.of(
+        **{"checkpoint": directory, "part": "edits", "cue": "suffix", "seed": 0, "k": K, "n_queries": N}
+        | HEADS
+        | changes
+    )
 
 
 @pytest.fixture(scope="module")
