@@ -96,7 +96,9 @@ def test_votes_are_attention_to_labels_and_one_label_is_favoured_for_all(lesson,
     mask = vote._mask((len(lesson.prefix.keys), lesson.checkpoint.model.config.num_attention_heads), [(0, 0), (1, 1)])
     found = list(vote._votes(lesson, mask))
     assert len({row["favoured"] for row in found}) == 1
-    ids = [*lesson.spans.ids, *lesson.checkpoint.tokenize(lesson.task.prompt(lesson.queries[0]))]
+    prompt = lesson.task.prompt(lesson.queries[0])
+    (stem,) = scoring.answer_prefixes(lesson.checkpoint, [prompt], lesson.labels)  # what all labels begin with
+    ids = [*lesson.spans.ids, *lesson.checkpoint.tokenize(prompt), *stem]
     maps = circuits.attention_maps(lesson.checkpoint, ids)[:, :, -1, : len(lesson.spans.ids)]
     by_line = (maps @ lesson.lines.T)[mask].sum(0)
     totals = [by_line[lesson.label_of_line == c].sum().item() for c in range(4)]

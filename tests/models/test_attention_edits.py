@@ -23,17 +23,18 @@ def passed(request):
     return interventions.after_context(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS)
 
 
-def edit_of(passed, mix):
+def edit_of(passed, mix, more=0):
     layers, n_heads = len(passed.layers), passed.checkpoint.model.config.num_attention_heads
     lines = torch.zeros(len(LINES), passed.mask.shape[1], dtype=torch.float64)
-    lines[range(len(LINES)), LINES] = 1
+    for line, at in zip(lines, LINES, strict=True):
+        line[at : at + 1 + more] = 1
     mix = torch.as_tensor(mix, dtype=torch.float64).expand(len(passed), -1, -1)
     return AttentionEdit(torch.ones(1, 1, layers, n_heads, dtype=torch.bool), lines, mix[:, None])
 
 
 def test_attention_that_is_left_alone_is_transformers_own(passed):
     whole, own = passed.run(), passed.checkpoint.model.config._attn_implementation
-    for change in (lambda _layer, A: A, edit_of(passed, torch.eye(3))):
+    for change in (lambda _layer, A: A, edit_of(passed, torch.eye(3)), edit_of(passed, torch.eye(3), more=1)):
         with attention_edits.changed_attention(passed.checkpoint, change):
             torch.testing.assert_close(passed.run().logits, whole.logits, rtol=0, atol=1e-9)
     assert passed.checkpoint.model.config._attn_implementation == own
@@ -63,6 +64,8 @@ def test_only_some_heads_move_attention_among_lines_and_none_is_lost(passed):
     edited = edit(1, A)
     torch.testing.assert_close(edited.sum(-1), torch.ones(A.shape[:-1], dtype=torch.float64))
     torch.testing.assert_close(edited[:, 0, :, LINES].std(-1), torch.zeros(len(passed), 4, dtype=torch.float64))
+    two = replace(edit_of(passed, torch.full((3, 3), 1 / 3), more=1), heads=heads)(1, A)[:, 0]
+    torch.testing.assert_close(two[..., 8] / two[..., 7], A[:, 0, :, 8] / A[:, 0, :, 7])
     others = [i for i in range(A.shape[-1]) if i not in LINES]
     assert torch.equal(edited[..., others], A[..., others]) and torch.equal(edited[:, 1:], A[:, 1:])
 

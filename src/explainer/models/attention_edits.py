@@ -1,8 +1,8 @@
 """Edits of attention: what a model computes when some heads spread their attention over the lines of a context anew.
 
 At a token with attention A to N tokens, line j of a context has a_j = sum A[s] over its tokens s. An edit puts M a in
-place of a, with columns of M (k, k) that sum to one, so that the attention to all lines together stays what it is; a
-line's attention is spread evenly over its tokens. Other tokens, and other heads, keep theirs.
+place of a, with columns of M (k, k) that sum to one, so that the attention to all lines together stays what it is;
+within a line its tokens keep their shares. Other tokens, and other heads, keep theirs.
 """
 
 from collections.abc import Callable, Iterator
@@ -44,8 +44,11 @@ class AttentionEdit:
         if not chosen.any():
             return A
         old, rest = A.tensor_split([self.lines.shape[1]], -1)
-        moved = ((old @ self.lines.T)[..., None, :] @ self.mix[:, None].mT)[..., 0, :]
-        new = old * (1 - self.lines.sum(0)) + moved @ (self.lines / self.lines.sum(1, keepdim=True))
+        a = old @ self.lines.T
+        moved = (a[..., None, :] @ self.mix[:, None].mT)[..., 0, :]
+        its = a @ self.lines
+        shares = torch.where(its > 0, old / its, self.lines.sum(0) / (self.lines.sum(1) @ self.lines).clamp(min=1))
+        new = old * (1 - self.lines.sum(0)) + (moved @ self.lines) * shares
         return torch.cat([torch.where(chosen, new, old), rest], -1)
 
 
