@@ -4,7 +4,7 @@ import pytest
 import torch
 from toy_study import column, rows
 
-from explainer.models import circuits
+from explainer.models import circuits, scoring
 from explainer_lab import label_lines, vote
 from explainer_lab.label_lines import FORMS, PLACES, SITES, LabelLines
 from explainer_lab.vote import LABELS, TEMPLATES, Vote, VoteLesson
