@@ -246,6 +246,7 @@ def test_explorables_speak_the_language(edition, browser, address):
     """After the first drawing and a use of each control."""
     page = browser.new_page()
     page.set_default_timeout(100_000)  # a busy machine is slow, not wrong
+    page.route(re.compile("mathjax|plotly.min"), lambda route: route.abort())  # no explorable needs them
     left = {}
     for name in EXPLORED:
         page.goto(f"{address}{edition.settings['address']}/book/{name}.html", wait_until="domcontentloaded")

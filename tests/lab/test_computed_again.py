@@ -92,6 +92,7 @@ def test_a_whole_setting_computed_again_gives_what_is_stored(grid):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_contexts_and_the_first_epoch_are_as_alike_as_stored(starter):
     """Training is repeated one run at a time, not side by side as for the tables."""
     setting = first("agreement")
@@ -154,6 +155,7 @@ def test_contexts_of_a_shared_part_computed_again_give_what_is_stored(starter):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_a_context_of_pairs_answers_as_it_did(starter):
     """One of eight answers may turn on the last digit."""
     draw = first("reversal")
@@ -196,6 +198,7 @@ def test_contexts_with_compound_cues_computed_again_give_what_is_stored(starter,
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_a_task_vector_computed_again_gives_what_is_stored(starter):
     setting = first("rival", task="plurals")
     its = rival._Rival.of(starter, *rival.Rival()._both(setting), setting)

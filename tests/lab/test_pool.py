@@ -53,7 +53,7 @@ def endless(group):
 
 @pytest.mark.slow
 def test_whoever_asks_no_more_waits_for_none():
-    outcomes = pool.in_processes(endless, GROUPS, workers=2)
+    outcomes = pool.in_processes(endless, GROUPS, workers=1)
     assert next(outcomes) == GROUPS[0]
     outcomes.close()
     assert multiprocessing.active_children() == []
@@ -62,7 +62,7 @@ def test_whoever_asks_no_more_waits_for_none():
 @pytest.mark.slow
 def test_a_killed_process_is_named_as_what_it_is():
     with pytest.raises(ExperimentError, match=r"process died.*fewer than 2"):
-        list(pool.in_processes(deadly, GROUPS, workers=2))
+        list(pool.in_processes(deadly, GROUPS[1:2], workers=2))
 
 
 @pytest.mark.weekly

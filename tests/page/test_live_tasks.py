@@ -293,10 +293,9 @@ def test_the_vector_is_the_mean_of_what_the_others_change(checkpoint):
         torch.testing.assert_close(logits, empty.run(edit).logits[0], atol=1e-4, rtol=1e-4)
 
 
+@WEEKLY
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["plurals", *(pytest.param(name, marks=WEEKLY) for name in TASKS if name != "plurals")]
-)
+@pytest.mark.parametrize("name", TASKS)
 def test_live_vector_stored_answers_are_the_checkpoints(name):
     its = LiveVector.stored()[name]
     found = live_tasks._with_vectors(book_checkpoint(), PATTERN, its["found"]["demonstrations"], its["query"])
