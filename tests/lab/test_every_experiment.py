@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
+import sys
 import weakref
 from dataclasses import fields, replace
 
@@ -144,6 +145,7 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
     axes, settings = settings_of(kind, given)
     processes = multiprocessing.get_context(WAY)
     processes.set_forkserver_preload([__name__])  # else each takes seconds to start
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # by which the server finds this module
     process = processes.Process(target=run_and_die, args=(kind(), settings, first, torch.get_num_threads()))
     process.start()
     process.join()
