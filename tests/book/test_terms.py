@@ -42,6 +42,7 @@ def test_mouse_and_keyboard(visit, definitions):  # noqa: F811
     second.hover()
     shown(page, second, definitions)
     page.mouse.move(5, 5)
+    box.wait_for(state="hidden")
     term = first
     term.focus()
     box = shown(page, term, definitions)
