@@ -304,7 +304,7 @@ def test_starter_equals_the_whole_prompt_and_learns_in_context(starter):
     ours = scoring.candidate_log_probs(starter, scoring.encode(starter, ids), prompts, data.task.labels)
     np.testing.assert_allclose(ours, naive_candidates(starter, context, prompts, data.task.labels), atol=1e-4, rtol=0)
     ids, _ = scoring.context_ids(starter, CAPITALS.task, tasks.demonstrations(CAPITALS, 16, 0))
-    asked = tasks.queries(CAPITALS, 10, 0)
+    asked = tasks.queries(CAPITALS, 20, 0)
     few, many = (scoring.answer(starter, CAPITALS.task, scoring.encode(starter, its), asked) for its in (ids[:1], ids))
     assert few.correct.mean() == 0
     assert many.correct.mean() > 0.4
