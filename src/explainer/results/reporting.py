@@ -93,20 +93,27 @@ def as_sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     of a column, and as `published.require_only_seeds_differ`.
     """
     published.require_only_seeds_differ(queries)
+    settings = queries.drop_duplicates("setting")
+    # Columns are read once: to take a part of a frame for each of hundreds of settings takes seconds.
+    unknown = {name: queries[name].isna().to_numpy() for name in columns if name in queries}
+    values = {name: queries[name].tolist() for name in (*unknown, "query_id")}
+    number = pd.factorize(queries["setting"])[0]
+    places = np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
     groups, ids = [], []
-    for _, of_setting in queries.groupby("setting", sort=False):
-        first = of_setting.iloc[0]
+    for i, rows in enumerate(places):
         for name in columns:
-            without_order = name.startswith("example_") and first["k"] == 1  # NaN is the value of one demonstration
-            if name not in of_setting or (of_setting[name].isna().all() and not without_order):
+            if name in unknown and not unknown[name][rows].all():
+                continue
+            first = settings.iloc[i]
+            if not (name in unknown and name.startswith("example_") and first["k"] == 1):
                 raise ExperimentError(
                     f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
-                )
-        known = of_setting[of_setting[list(columns)].notna().all(axis=1)]
-        known = known if len(known) else of_setting
-        groups.append(tuple(np.array(known[name].tolist()) for name in columns))
-        ids.append(np.array(known["query_id"].tolist()))
-    settings = queries.drop_duplicates("setting")
+                )  # NaN is the value of one demonstration, which has no order
+        known = rows[~np.any([unknown[name][rows] for name in columns], axis=0)]
+        known = known if len(known) else rows
+        *group, its_ids = (np.array([values[name][row] for row in known]) for name in (*columns, "query_id"))
+        groups.append(tuple(group))
+        ids.append(its_ids)
     return statistics.Sample(groups, ids, settings["task"].tolist(), settings["seed"].tolist())
 
 
