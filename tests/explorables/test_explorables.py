@@ -275,7 +275,7 @@ def test_sliders_reset_and_kernel(page):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("theme", "width"), [("dark", 320), ("light", 800)])
+@pytest.mark.parametrize(("theme", "width"), [("dark", 320), pytest.param("light", 800, marks=pytest.mark.weekly)])
 def test_page_fits_and_is_accessible(browser, theme, width):
     with opened(browser, theme, width) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -37,6 +37,7 @@ def workers_find_this_module(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_outcomes_are_those_of_this_process_from_others_with_so_many_threads():
     here = {pickle.dumps(one) for group in GROUPS for one, *_ in numbers(group)}
     outcomes = list(pool.in_processes(numbers, GROUPS, workers=2, threads=1))
