@@ -90,11 +90,8 @@ def test_the_drawing_keeps_the_shares_and_shows_all_rungs():
 
 
 @pytest.mark.slow
-def test_stored_shares_of_heads_are_the_checkpoints():
-    kept, prompt = (
-        Ladder.stored(),
-        running_prompt_explorables._read_heads(loading.load(dtype=torch.float32, device="cpu")),
-    )
+def test_stored_shares_of_heads_are_the_checkpoints(prompt):
+    kept = Ladder.stored()
     assert running_prompt_explorables._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
     found = [running_prompt_explorables._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
     assert len(found) == kept["heads"]
