@@ -80,7 +80,8 @@ def main(families):
             directory = tiny_models.save(family, Path(place))
             here, there = (loading.load(directory, device=device) for device in ("cpu", accelerator.DEVICE))
             devices = ("cpu", accelerator.DEVICE)
-            found = [dict(settings(directory, device) if family == families[-1] else ()) for device in devices]
+            experiments = len(families) > 1 and family == families[-1]  # half a minute
+            found = [dict(settings(directory, device) if experiments else ()) for device in devices]
         assert there.device == accelerator.DEVICE
         found = [numbers(of) | its for of, its in zip((here, there), found, strict=True)]
         yield family, {name: [side[name] for side in found] for name in found[0]}

@@ -11,7 +11,6 @@ from explainer.data.files import PUBLISHED, replace_file
 from explainer.data.tasks import TASKS
 from explainer.errors import CheckpointError, ResultsError
 from explainer.figures import verdict_figures as page
-from explainer.models import loading
 from explainer.results import papers, published
 from explainer.results import scorecard as cards
 from explainer.results import verdict as verdict_rows
@@ -139,6 +138,8 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 
 def _duration(checkpoint: str, folder: str, wanted: Mapping[str, int]) -> str:
     """About how long so many settings of each grid of the book take on a checkpoint; raises CheckpointError."""
+    from explainer.models import loading  # noqa: PLC0415 (all else here answers without torch, which takes seconds)
+
     model, seconds = loading.skeleton(checkpoint), 0.0
     for grid, n in wanted.items():
         of_book = published.rows_of_experiment(PUBLISHED / folder, "runs", grid)["seconds"].mean()

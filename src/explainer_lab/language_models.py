@@ -34,7 +34,7 @@ from explainer_lab import training_corpora, training_probes
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.lab_store import SETTING, Identity
 from explainer_lab.on_checkpoint import as_columns
-from explainer_lab.training_corpora import SEPARATOR, Tokens
+from explainer_lab.training_corpora import DEFAULT, SEPARATOR, Tokens
 
 NO_AVERAGE = "none"
 WITHOUT_ETA = (NO_AVERAGE, LEARNED_CONVOLUTION)
@@ -66,9 +66,7 @@ class TrainingSetting:
     each budget it falls linearly to 0. Raises ExperimentError for values that cannot be used.
     """
 
-    corpus: str = _given(
-        training_corpora.DEFAULT, "manuals, a text file, a saved or a hub data set, as name:configuration"
-    )
+    corpus: str = _given(DEFAULT, "manuals, a text file, a saved or a hub data set, as name:configuration")
     vocabulary: int = _given(512, "tokens")
     layers: int = 2
     width: int = 96

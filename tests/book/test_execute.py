@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import small_book
 
-from bookbuilder import execute, executed, notebooks
+from bookbuilder import build, execute, executed, notebooks
 from explainer import findings
 
 FINDING = """\
@@ -31,7 +32,8 @@ PAGES = {
 
 
 @pytest.mark.slow
-def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path):
+@pytest.mark.parametrize("mend", [False, pytest.param(True, marks=pytest.mark.weekly)])
+def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path, mend):
     """In a path with a space; nothing is executed again that is as it was."""
     folder = tmp_path / "a book"
     small_book.make(folder, PAGES)
@@ -54,6 +56,8 @@ def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path):
     assert "found: Three is &lt;small&gt;: 3, not &lt; 2" in pages["status"] and "1 of 2 hold" in pages["status"]
     assert pages["status"].count("FAILED") == 2
     require_tags(folder / "_build" / "html", pages["intro"])
+    if not mend:
+        return
     for name in ("broken", "killed"):
         small_book.write_page(folder, name, SOUND)
     small_book.write_page(folder, "sound", SOUND, title="# Another title")
@@ -121,9 +125,14 @@ def test_only_what_changed_is_executed_again_and_asks_no_pip(tmp_path, monkeypat
     execute.run([Path("a.ipynb")], workers=1)
     assert capsys.readouterr().out == (f"To execute, because {why}: a.ipynb\n" if why else "")
     assert [one["cells"][0]["metadata"]["tags"] for one in given] == ([["skip-execution"]] if why else [])
+    if why:
+        monkeypatch.setattr(pytest, "main", Mock(return_value=pytest.ExitCode.INTERRUPTED))
+        monkeypatch.setattr(executed, "chapters", lambda: [Path("a.ipynb")])
+        assert build.main([]) == 130 and "run again to go on" in capsys.readouterr().err
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_an_interrupted_build_keeps_what_is_finished_and_leaves_nothing_half_written(tmp_path):
     small_book.make(tmp_path, {"quick": SOUND, "slow": ["import time\ntime.sleep(600)"]})
     command = [sys.executable, "-m", "bookbuilder.build"]

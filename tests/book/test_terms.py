@@ -7,7 +7,7 @@ from conftest import drawn_again
 from test_browser import PHONE, tabs, visit  # noqa: F401 - fixtures
 
 pytestmark = [pytest.mark.browser, drawn_again]
-PAGE = "book/chapters/attention_as_weight_update.html"
+PAGE = "book/chapters/shared_part.html"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def shown(page, term, definitions):
     return page.locator(".xp-definition")
 
 
-def test_mouse(visit, definitions):  # noqa: F811
+def test_mouse_and_keyboard(visit, definitions):  # noqa: F811
     page = visit(PAGE).page
     assert "glossary.json" not in page.evaluate(
         "performance.getEntriesByType('resource').map((one) => one.name).join()"
@@ -41,11 +41,9 @@ def test_mouse(visit, definitions):  # noqa: F811
     box.wait_for(state="hidden")
     second.hover()
     shown(page, second, definitions)
-
-
-def test_keyboard(visit, definitions):  # noqa: F811
-    page = visit(PAGE).page
-    term = page.locator("main a.xp-term").first
+    page.mouse.move(5, 5)
+    box.wait_for(state="hidden")
+    term = first
     term.focus()
     box = shown(page, term, definitions)
     assert term.get_attribute("aria-describedby") == box.get_attribute("id")

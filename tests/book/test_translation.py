@@ -242,12 +242,16 @@ USED = """async (widget) => {
 
 @pytest.mark.browser
 @drawn_again
-def test_explorables_speak_the_language(edition, browser, address):
+@pytest.mark.parametrize(
+    "pages", [EXPLORED[::5], pytest.param(EXPLORED, marks=pytest.mark.weekly)], ids=["some", "all"]
+)
+def test_explorables_speak_the_language(edition, browser, address, pages):
     """After the first drawing and a use of each control."""
     page = browser.new_page()
     page.set_default_timeout(100_000)  # a busy machine is slow, not wrong
+    page.route(re.compile("mathjax|plotly.min"), lambda route: route.abort())  # no explorable needs them
     left = {}
-    for name in EXPLORED:
+    for name in pages:
         page.goto(f"{address}{edition.settings['address']}/book/{name}.html", wait_until="domcontentloaded")
         require_frames(page)
         texts = set()

@@ -10,7 +10,7 @@ from conftest import ROOT
 
 SCRIPT = """
 import explainer
-from explainer.models import deep_linear, in_context_gpt
+from explainer.models import deep_linear_model, in_context_gpt
 from explainer.results.published import results
 from explainer.explorables import NoiseValue, OneStep
 from explainer.figures import Texts, drawings
@@ -20,7 +20,7 @@ from explainer.page import LiveGPT
 assert explainer.__file__.startswith({place!r}), explainer.__file__
 assert len(results("word-pairs")) == 80 and len(results("plain", "curve")) == 8 * 32
 assert len(results("lines-plain")) == 8
-assert in_context_gpt.stored("gpt_line").model and deep_linear.stored("GD++", 2)
+assert in_context_gpt.stored("gpt_line").model and deep_linear_model.stored("GD++", 2)
 assert "<svg" in drawings.drawing("claim").svg and _published()
 assert all("export default" in one._esm for one in (LiveGPT(), OneStep(), NoiseValue()))
 """

@@ -29,7 +29,14 @@ def test_the_script_writes_a_task_of_three_labels_that_the_commands_read(tmp_pat
     assert json.loads(line) in map(json.loads, (tmp_path / "my_data/kinds/train.jsonl").read_text().splitlines())
 
 
+@pytest.mark.parametrize("command", [*SIX, *MORE])
+def test_every_command_is_one(command):
+    script, *words = shlex.split(command.replace("$O", OPTIONS))
+    assert SCRIPTS[script]._parser().parse_args(words)
+
+
 @pytest.mark.slow
+@pytest.mark.weekly  # each command is tested on smaller models
 def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     """On the two models of the page, of which one was trained to classify in context."""
     monkeypatch.chdir(tmp_path)

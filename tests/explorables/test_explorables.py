@@ -73,21 +73,29 @@ def test_sources_have_the_form_that_can_be_composed():
 SHIPS = """
 import { readFileSync } from "node:fs";
 import { checkPicture } from "./tests/explorables/js/support.mjs";
-const { source, state } = JSON.parse(readFileSync(0, "utf8")), before = Reflect.ownKeys(globalThis);
-const module = await import(`data:text/javascript,${encodeURIComponent(source)}`); // no address: it can import nothing
-checkPicture(module.default, state);
-const left = Reflect.ownKeys(globalThis).filter((name) => !before.includes(name));
-process.stdout.write(JSON.stringify([Object.keys(module), Object.keys(module.default).sort(), left]));
+const found = [];
+for (const { source, state } of JSON.parse(readFileSync(0, "utf8"))) {
+  const before = Reflect.ownKeys(globalThis);
+  const module = await import(`data:text/javascript,${encodeURIComponent(source)}`); // no address: it imports nothing
+  checkPicture(module.default, state);
+  const left = Reflect.ownKeys(globalThis).filter((name) => !before.includes(name));
+  found.push([Object.keys(module), Object.keys(module.default).sort(), left]);
+}
+process.stdout.write(JSON.stringify(found));
 """
 
 
-def test_module_is_small_and_self_contained_and_leaves_nothing_behind(explorable):
-    widget = explorable()
-    source, state = widget._esm, widget.state()
-    found = json.loads(builder.run_module(SHIPS, {"source": source, "state": state}))
-    assert found == [["default"], ["describe", "render", "still"], []]
+def test_modules_are_self_contained_and_leave_nothing_behind():
+    widgets = [explorable() for explorable in ALL]
+    asked = [{"source": widget._esm, "state": widget.state()} for widget in widgets]
+    for widget, found in zip(widgets, json.loads(builder.run_module(SHIPS, asked)), strict=True):
+        assert found == [["default"], ["describe", "render", "still"], []], widget.name
+
+
+def test_module_is_small_and_fetches_nothing(explorable):
+    source = explorable()._esm
     most = MAX_BYTES + MODEL_ROW_BYTES * ("modelRow" in source)
-    assert len(source.encode()) + len(widget._css.encode()) <= most
+    assert len(source.encode()) + len(explorable()._css.encode()) <= most
     assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|XMLHttp|requestAnimationFrame", source, re.MULTILINE)
     assert re.findall(r"https?://[^\"]+", source) == ["http://www.w3.org/2000/svg"]
     assert explorable.question in source
@@ -267,7 +275,7 @@ def test_sliders_reset_and_kernel(page):
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("theme", "width"), [("dark", 320), ("light", 800)])
+@pytest.mark.parametrize(("theme", "width"), [("dark", 320), pytest.param("light", 800, marks=pytest.mark.weekly)])
 def test_page_fits_and_is_accessible(browser, theme, width):
     with opened(browser, theme, width) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width

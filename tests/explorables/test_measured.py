@@ -67,11 +67,12 @@ def test_draws_have_the_stored_spread():
 def test_stored_shares_of_draws_are_computed_again():
     kept = Ladder.stored()
     draws = running_prompt_explorables._draws(kept["spread"], kept["shared"], running_prompt_explorables._DRAWS)
-    for rung, sample in enumerate(running_prompt_explorables._on_draws(draws)):
+    samples = running_prompt_explorables._on_draws(draws)
+    for rung, sample in enumerate(samples):
         for column in ("here", "other"):
             _, median, _ = running_prompt_explorables._quartiles([getattr(one, column) for one in sample])
             assert median == pytest.approx(kept[column][rung][1], abs=1e-3), (rung, column)
-    assert running_prompt_explorables._by_sign(draws) == pytest.approx(kept["signs"], abs=1e-3)
+    assert running_prompt_explorables._by_sign(draws, samples[4]) == pytest.approx(kept["signs"], abs=1e-3)
 
 
 def test_the_drawing_keeps_the_shares_and_shows_all_rungs():
@@ -89,11 +90,8 @@ def test_the_drawing_keeps_the_shares_and_shows_all_rungs():
 
 
 @pytest.mark.slow
-def test_stored_shares_of_heads_are_the_checkpoints():
-    kept, prompt = (
-        Ladder.stored(),
-        running_prompt_explorables._read_heads(loading.load(dtype=torch.float32, device="cpu")),
-    )
+def test_stored_shares_of_heads_are_the_checkpoints(prompt):
+    kept = Ladder.stored()
     assert running_prompt_explorables._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
     found = [running_prompt_explorables._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
     assert len(found) == kept["heads"]

@@ -3,8 +3,6 @@
 To the rounding of another processor, on which a close decision may flip, and which trainings amplify.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -15,9 +13,8 @@ from explainer.compare.observations import observe
 from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.models import finetuning, loading, scoring
-from explainer.results.published import results
 from explainer.theory import metrics
-from explainer_lab import agreement, blocking, minimal_pairs, new_rule, reversal, rival, shared_part
+from explainer_lab import agreement, blocking, new_rule, reversal, rival
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.minimal_pairs import LESSONS
 
@@ -92,6 +89,7 @@ def test_a_whole_setting_computed_again_gives_what_is_stored(grid):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_contexts_and_the_first_epoch_are_as_alike_as_stored(starter):
     """Training is repeated one run at a time, not side by side as for the tables."""
     setting = first("agreement")
@@ -118,42 +116,6 @@ def test_contexts_and_the_first_epoch_are_as_alike_as_stored(starter):
 
 @pytest.mark.slow
 @pytest.mark.weekly
-def test_contexts_of_a_minimal_pair_computed_again_give_what_is_stored(starter, monkeypatch):
-    """The whole ones, without parts of them."""
-    setting = first("minimal-pairs")
-    monkeypatch.setattr(type(setting), "shots", [setting.k])
-    data = {name: tasks.load(name) for name in setting.names}
-    pair = minimal_pairs._Pair(setting, starter, data, minimal_pairs._draw_words(starter, data, setting))
-    outputs, rows = minimal_pairs._every_change(pair, {lesson: {} for lesson in LESSONS})
-    found = minimal_pairs.similarities(outputs, setting.k, setting.epochs)
-    then = results("minimal-pairs", "strengths", pair=setting.pair, seed=setting.seed)
-    then = then[then["epochs"] == setting.epochs].query("shots == k and layers == 'all'").iloc[0]
-    for name in ("contexts", "reordered"):
-        assert found[name].nanmean().item() == pytest.approx(then[name], abs=0.01), name
-    names = ["kind", "strength", "lesson", "words"]
-    answers = stored("minimal-pairs", setting, "changes").set_index(names).sort_index()
-    for row in rows[1:]:  # the first is without a lesson
-        then = answers.loc[tuple(row[name] for name in names)]
-        for name in ("right_a", "right_b"):
-            assert abs(row[name] - then[name]) < 0.07, row  # one answer of sixteen may flip
-
-
-@pytest.mark.slow
-@pytest.mark.weekly
-def test_contexts_of_a_shared_part_computed_again_give_what_is_stored(starter):
-    setting, task = first("shared-part"), "plurals"
-    given = shared_part._task(starter, tasks.load, replace(setting, tasks=task), task)
-    found = shared_part._of_task(given, {})
-    for table, names, column, within in (
-        ("pairs", ["a_kind", "a_lesson", "b_kind", "b_lesson"], "sim_aou", 0.01),
-        ("queries", ["intervention", "query"], "log_prob", 0.1),
-    ):
-        then = stored("shared-part", setting, table).query("task == @task").set_index(names)[column]
-        for row in found[table]:
-            assert row[column] == pytest.approx(then[tuple(row[name] for name in names)], abs=within)
-
-
-@pytest.mark.slow
 def test_a_context_of_pairs_answers_as_it_did(starter):
     """One of eight answers may turn on the last digit."""
     draw = first("reversal")
@@ -196,6 +158,7 @@ def test_contexts_with_compound_cues_computed_again_give_what_is_stored(starter,
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_a_task_vector_computed_again_gives_what_is_stored(starter):
     setting = first("rival", task="plurals")
     its = rival._Rival.of(starter, *rival.Rival()._both(setting), setting)

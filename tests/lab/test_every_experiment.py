@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import re
 import signal
+import sys
 import weakref
 from dataclasses import fields, replace
 
@@ -73,8 +74,11 @@ GRIDS = {
 KILLED_AT = {TrainedControl: ("2", 2)}
 """What is being put in its place, and for which time: a snapshot; else a second result."""
 
-WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal, Vote, LabelLines)
-"""They take two to six seconds each, and resume as `Agreement` does: a setting at a time, on a checkpoint."""
+WEEKLY = (
+    SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal, Recall, LanguageModels, Agreement, Vote,
+    LabelLines,
+)  # fmt: skip
+"""They take seconds each, and resume as `Comparison` and `Regression` do, a setting at a time."""
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +160,8 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
     make_small(monkeypatch, first / "cache")
     axes, settings = settings_of(kind, given)
     processes = multiprocessing.get_context(WAY)
-    processes.set_forkserver_preload(["explainer_lab.experiment"])  # else each takes seconds to start
+    processes.set_forkserver_preload([__name__])  # else each takes seconds to start
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # by which the server finds this module
     process = processes.Process(target=run_and_die, args=(kind(), settings, first, torch.get_num_threads()))
     process.start()
     process.join()

@@ -117,6 +117,7 @@ def test_a_sample_of_few_shots_is_computed_again(starter, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly  # what takes heads off and cuts is tested in `test_circuits.py` and `test_head_circuits.py`
 def test_a_sample_of_head_circuits_is_computed_again(starter):
     one, every = (compare.head_circuit_comparison.Bench.draw("plurals", sets) for sets in ([0], SETS))
     alone = compare.head_circuit_comparison.Bench.draw("plurals", [0], demonstrations=0)

@@ -82,7 +82,7 @@ def often(*names):
     return [name if name in names else pytest.param(name, marks=pytest.mark.weekly) for name in gpt.STORED]
 
 
-@pytest.mark.parametrize("name", often("gpt_line", "gpt_noisy", "gpt_pool_4"))
+@pytest.mark.parametrize("name", often("gpt_line"))
 def test_stored_errors_are_measured_again(name):
     errors = described(name)["errors"]
     for k, error in lab._final_errors(gpt.stored(name).model).items():

@@ -143,7 +143,6 @@ def require_same_training(again, stored):
         require_close(again["layers"][name], stored.layers[name], name, rtol=5e-3)
 
 
-WEEKLY = pytest.mark.weekly
 WHOLE = {
     grid: setting
     for grid, settings in GRIDS.items()
@@ -153,7 +152,8 @@ WHOLE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grid", [grid if grid == "word-pairs" else pytest.param(grid, marks=WEEKLY) for grid in WHOLE])
+@pytest.mark.weekly
+@pytest.mark.parametrize("grid", WHOLE)
 def test_a_setting_computed_again_gives_what_is_stored(grid, checkpoint):
     """To the rounding of another processor."""
     setting = WHOLE[grid]
@@ -177,37 +177,21 @@ def _sampled():
         new = {samples.folder(c): c for c in reversed(of_grid) if samples.folder(c) not in seen}
         seen |= set(new)
         for setting in new.values() or of_grid[-1:]:
-            yield pytest.param(grid, setting, id=f"{grid}-{setting.task}-{setting.control}")
-
-
-SAMPLED = list(_sampled())
-
-
-def of_sample(grid, setting, place):
-    """What is stored of a setting, the setting with the queries that are computed again, and its data."""
-    few = replace(setting, n_queries=N_COMPUTED_AGAIN)
-    return Stored(grid, setting), few, samples.data_of(few, place)
+            yield pytest.param(grid, setting, id=f"{grid}-{setting.task}-{setting.control}", marks=pytest.mark.weekly)
 
 
 @pytest.mark.slow
-@pytest.mark.weekly  # every run computes ZSL and ICL of one sample, and the training of word pairs
-@pytest.mark.parametrize(("grid", "setting"), SAMPLED)
+@pytest.mark.parametrize(("grid", "setting"), [("word-pairs", WHOLE["word-pairs"]), *_sampled()])
 def test_the_first_queries_of_a_setting_computed_again_give_what_is_stored(grid, setting, checkpoint, tmp_path):
-    """On the sample that is kept of each data set: the same demonstrations, the same training, the first queries."""
-    stored, few, data = of_sample(grid, setting, tmp_path)
+    """The same demonstrations, the same training, the first queries; of other data sets on the sample that is kept."""
+    stored, few = Stored(grid, setting), replace(setting, n_queries=N_COMPUTED_AGAIN)
+    own = tasks.TASKS[setting.task].hub is None
+    data = tasks.load(setting.task) if own else samples.data_of(few, tmp_path)
     again = computed_again(checkpoint, data, few)
     require_same_predictions(predictions(again), stored, few.n_queries)
     require_same_training(again, stored)
     for measure in [name for name in OF_ONE_QUERY if stored.queries[name].notna().any()]:
         require_close(again["queries"][measure], stored.queries[measure][: few.n_queries], measure, atol=0.01)
-
-
-@pytest.mark.slow
-def test_zsl_and_icl_of_the_shortest_texts_computed_again_give_what_is_stored(checkpoint, tmp_path):
-    stored, few, data = of_sample(*next(one.values for one in SAMPLED if one.values[1].task == "sst2"), tmp_path)
-    baseline = comparison.prepare(checkpoint, data, few)
-    again = {state: (its.correct, its.log_probs) for state, its in (("zsl", baseline.zsl), ("icl", baseline.icl))}
-    require_same_predictions(again, stored, few.n_queries)
 
 
 SIZES = {

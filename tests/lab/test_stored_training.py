@@ -113,7 +113,10 @@ def test_a_language_model_begins_again_as_it_did(grid):
     assert evaluate.on_curve(model) == pytest.approx(then["held_out"], abs=5e-3)
 
 
-@pytest.mark.parametrize("grid", ["lines-plain", "lines-momentum", "lines-previous", "lines-permuted"])
+@pytest.mark.parametrize(
+    "grid",
+    ["lines-plain", "lines-momentum", *(pytest.param(f"lines-{of}", marks=WEEKLY) for of in ("previous", "permuted"))],
+)
 def test_a_model_of_lines_begins_again_as_it_did(grid):
     """The first losses."""
     run = first(grid)

@@ -84,7 +84,7 @@ def whole_scores(checkpoint, text, answers):
 
 
 @given(asked())
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_scores_are_those_of_the_whole_text_or_it_is_refused_for_a_true_reason(checkpoint, case):
     task, examples, query = case
     shown, prompt = [task.demonstration(one) + task.separator for one in examples], task.prompt(query)
@@ -105,7 +105,7 @@ def test_scores_are_those_of_the_whole_text_or_it_is_refused_for_a_true_reason(c
 
 
 @given(asked())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_a_free_answer_is_written_with_the_separator_as_it_stands_in_a_context(checkpoint, case):
     task, _, query = case
     try:

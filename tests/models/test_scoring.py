@@ -297,10 +297,10 @@ def starter():
 @pytest.mark.slow
 def test_starter_equals_the_whole_prompt_and_learns_in_context(starter):
     data = tasks.load("reviews")
-    examples = tasks.demonstrations(data, 8, 0)
+    examples = tasks.demonstrations(data, 4, 0)
     context = "".join(data.task.demonstration(e) + "\n" for e in examples)
     ids, _ = scoring.context_ids(starter, data.task, examples)
-    prompts = [data.task.prompt(q) for q in tasks.queries(data, 3, 0)]
+    prompts = [data.task.prompt(q) for q in tasks.queries(data, 2, 0)]
     ours = scoring.candidate_log_probs(starter, scoring.encode(starter, ids), prompts, data.task.labels)
     np.testing.assert_allclose(ours, naive_candidates(starter, context, prompts, data.task.labels), atol=1e-4, rtol=0)
     ids, _ = scoring.context_ids(starter, CAPITALS.task, tasks.demonstrations(CAPITALS, 16, 0))

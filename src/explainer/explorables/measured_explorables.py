@@ -95,7 +95,8 @@ class Swap(Explorable):
         and `true` the means of the layer where a context is a step.
         """
         from explainer.results.published import results  # noqa: PLC0415 - pandas and torch are slow to import
-        from explainer.theory import gradient_step_attention, statistics  # noqa: PLC0415
+        from explainer.theory import statistics  # noqa: PLC0415
+        from explainer.theory.gradient_step_attention import PositiveControlSetting, both_swaps  # noqa: PLC0415
 
         names = ["own", "trainings", *(f"{side}_{lesson}" for side in SIDES for lesson in LESSONS[1:])]
         layers = results("shared-part", "layers")
@@ -104,9 +105,7 @@ class Swap(Explorable):
         with_half = lambda its: [its.estimate.tolist(), (its.high - its.estimate).tolist()]  # noqa: E731
         of_seeds = layers[layers["layer"] >= _UPPER].groupby("seed")[names].mean()
         upper = statistics.student(of_seeds.to_numpy())
-        swaps = gradient_step_attention.both_swaps(
-            gradient_step_attention.PositiveControlSetting(d=64, n_queries=24), range(10)
-        )
+        swaps = both_swaps(PositiveControlSetting(d=64, n_queries=24), range(10))
         true = {side: swaps[f"context and training, {side} swapped"] for side in SIDES}
         return {
             **{name: with_half(drawn[name]) for name in names},
@@ -184,13 +183,12 @@ class Yardstick(Explorable):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """Mean, low and high end of the GPT's falls (`agreement.cost_of_other_examples`), by what is swapped."""
-        from explainer.results import agreement_results  # noqa: PLC0415 - pandas and torch are slow to import
+        from explainer.results import agreement_results as found  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.results.published import results  # noqa: PLC0415
 
-        swapped = agreement_results.cost_of_other_examples(agreement_results.pairs("agreement"), "sim_aou")
-        four = agreement_results.cost_of_other_examples(
-            results("shared-part", "pairs"), "sim_aou", agreement_results.UpdateFilter("FT", rate=None)
-        )
+        swapped = found.cost_of_other_examples(found.pairs("agreement"), "sim_aou")
+        of_four, trained = results("shared-part", "pairs"), found.UpdateFilter("FT", rate=None)
+        four = found.cost_of_other_examples(of_four, "sim_aou", trained)
         chosen = {"context": swapped["context swapped"], "both": four["both swapped"]}
         return {name: [of.estimate, of.low, of.high] for name, of in chosen.items()}
 

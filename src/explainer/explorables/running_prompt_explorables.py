@@ -162,7 +162,7 @@ def measured_rungs() -> dict[str, Any]:
         "heads": len(samples[-1]),
         "here": [_quartiles([one.here for one in sample]) for sample in samples],
         "other": [_quartiles([one.other for one in sample]) for sample in samples],
-        "signs": _by_sign(draws),
+        "signs": _by_sign(draws, samples[4]),
         "chosen": [i + 1, j + 1, *of_heads[i][j]],
     }
 
@@ -280,7 +280,8 @@ def _on_draws(draws: list[_Draw]) -> list[list[_Missed]]:
     return [list(rung) for rung in zip(*map(_on_draw, draws), strict=True)]
 
 
-def _by_sign(draws: list[_Draw]) -> list[float]:
-    """Medians of what is missed on rung 4 over the draws with c . q above 0, and over those below."""
-    sides = [[_on_draw(one)[4].here for one in draws if (one.shared @ one.query > 0) == up] for up in (True, False)]
+def _by_sign(draws: list[_Draw], rung: list[_Missed]) -> list[float]:
+    """Medians of what is missed on a rung over the draws with c . q above 0, and over those below."""
+    of = list(zip(draws, rung, strict=True))
+    sides = [[missed.here for one, missed in of if (one.shared @ one.query > 0) == up] for up in (True, False)]
     return [_quartiles(side)[1] for side in sides]

@@ -21,8 +21,9 @@ from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
 from explainer.page.live_base import MADE, QUERY, TASKS, LiveTask, book_checkpoint
 from explainer.page.live_tasks import MOST, QUERIES, SEED, LiveSweep
-from explainer.results import agreement_results, table_intervals
+from explainer.results import agreement_results
 from explainer.results.agreement_results import UpdateFilter
+from explainer.results.table_intervals import by_task
 from explainer.theory import metrics
 
 UPDATES = LiveTask.folder / "updates"
@@ -179,9 +180,7 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     ICL, FT = UpdateFilter("ICL"), UpdateFilter("FT", epochs=_EPOCHS)
 
     def mean(one: UpdateFilter, other: UpdateFilter) -> float:
-        return round(
-            table_intervals.by_task(agreement_results.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3
-        )
+        return round(by_task(agreement_results.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3)
 
     foreign, other = (UpdateFilter("FT", lesson, _EPOCHS) for lesson in (agreement_results.FOREIGN, "other"))
     nonsense, reordered = (UpdateFilter("ICL", lesson) for lesson in ("nonsense", "reordered"))

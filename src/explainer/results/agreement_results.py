@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from explainer.data.tasks import TASKS
-from explainer.results import table_intervals
 from explainer.results.published import results
+from explainer.results.table_intervals import of_means, over_seeds, seed_means
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -134,14 +134,14 @@ def lesson_swaps(pairs: pd.DataFrame, measure: str, training: UpdateFilter = FT)
         for name, lesson in LESSONS.items():
             chosen = pairs_between(pairs, kept, replace(swapped, lesson=lesson))
             if len(chosen) and not (kept == swapped and lesson == "own"):
-                swaps[kind][name] = table_intervals.over_seeds(chosen, measure)
+                swaps[kind][name] = over_seeds(chosen, measure)
     return swaps
 
 
 def n_complete_seeds(pairs: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, int]:
     """How many seeds have a training on each lesson of `lesson_swaps` that diverged on no task."""
     trained = {name: pairs_between(pairs, ICL, replace(training, lesson=lesson)) for name, lesson in LESSONS.items()}
-    return {name: len(table_intervals.seed_means(of, "sim_aou")) for name, of in trained.items() if len(of)}
+    return {name: len(seed_means(of, "sim_aou")) for name, of in trained.items() if len(of)}
 
 
 CORNERS = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
@@ -201,8 +201,8 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
         known = table.dropna(subset=["own", *others])
         if len(known):
             cost = known.assign(cost=cost_of_examples(known)[name])
-            costs[name] = table_intervals.of_means(cost, "cost", ["seed", "task"])
-    of_seeds = pd.DataFrame({name: table_intervals.seed_means(table.reset_index(), name) for name in map(str, table)})
+            costs[name] = of_means(cost, "cost", ["seed", "task"])
+    of_seeds = pd.DataFrame({name: seed_means(table.reset_index(), name) for name in map(str, table)})
     costs["yardstick"] = statistics.student(yardstick(of_seeds).dropna())
     if not of_seeds[["contexts_reordered", "trainings_reordered"]].dropna().empty:
         special_of_context, special_of_training = (
@@ -222,9 +222,7 @@ def accuracy_by_lesson(changes: pd.DataFrame, training: UpdateFilter = FT) -> di
     kinds = {"after the context": ICL, "after the training": training}
     return {
         kind: {
-            name: table_intervals.over_seeds(
-                described[replace(which, lesson=lesson).matches(described, "a")], "accuracy"
-            )
+            name: over_seeds(described[replace(which, lesson=lesson).matches(described, "a")], "accuracy")
             for name, lesson in LESSONS.items()
         }
         for kind, which in kinds.items()

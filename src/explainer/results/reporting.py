@@ -13,7 +13,8 @@ import pandas as pd
 
 from explainer.data.files import published_directory
 from explainer.errors import ExperimentError
-from explainer.results import published, table_intervals
+from explainer.results import published
+from explainer.results.table_intervals import by_group, holm_corrected
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -93,20 +94,23 @@ def as_sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:
     of a column, and as `published.require_only_seeds_differ`.
     """
     published.require_only_seeds_differ(queries)
+    settings, places = queries.drop_duplicates("setting"), queries.groupby("setting").indices
+    # Columns are read once: to take a part of a frame for each of hundreds of settings takes seconds.
+    unknown = {name: queries[name].isna().to_numpy() for name in columns if name in queries}
+    values = {name: queries[name].tolist() for name in (*unknown, "query_id")}
     groups, ids = [], []
-    for _, of_setting in queries.groupby("setting", sort=False):
-        first = of_setting.iloc[0]
+    for _, first in settings.iterrows():
+        rows = places[first["setting"]]
         for name in columns:
             without_order = name.startswith("example_") and first["k"] == 1  # NaN is the value of one demonstration
-            if name not in of_setting or (of_setting[name].isna().all() and not without_order):
+            if name not in unknown or (unknown[name][rows].all() and not without_order):
                 raise ExperimentError(
                     f"{first['task']}, seed {first['seed']}, control {first['control']} has no {name!r}; see its note."
                 )
-        known = of_setting[of_setting[list(columns)].notna().all(axis=1)]
-        known = known if len(known) else of_setting
-        groups.append(tuple(np.array(known[name].tolist()) for name in columns))
-        ids.append(np.array(known["query_id"].tolist()))
-    settings = queries.drop_duplicates("setting")
+        known = rows[~np.any([unknown[name][rows] for name in columns], axis=0)]
+        known = known if len(known) else rows
+        groups.append(tuple(np.array([values[name][row] for row in known]) for name in columns))
+        ids.append(np.array([values["query_id"][row] for row in known]))
     return statistics.Sample(groups, ids, settings["task"].tolist(), settings["seed"].tolist())
 
 
@@ -145,7 +149,7 @@ def similarities_by_task(queries: pd.DataFrame, measure: str, **options) -> dict
     """`similarity_interval` for each task that has the measure in all of its settings."""
     known = _tasks_with(measure, queries)
     known = known if len(known) else queries  # without any, `as_sample` says which setting lacks it
-    return table_intervals.by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
+    return by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
 
 
 def _tasks_with(measure: str, queries: pd.DataFrame) -> pd.DataFrame:
@@ -166,9 +170,7 @@ def column_differences(
     def difference(its: pd.DataFrame) -> Interval:
         return statistics.paired_difference(as_sample(its, a), as_sample(its, b), statistic)
 
-    return table_intervals.holm_corrected(
-        table_intervals.by_group(_tasks_with(b, _tasks_with(a, queries)), "task", difference)
-    )
+    return holm_corrected(by_group(_tasks_with(b, _tasks_with(a, queries)), "task", difference))
 
 
 def selected_setting(settings: pd.DataFrame, split: str = "selection") -> pd.Series:

@@ -22,12 +22,11 @@ from explainer.results import (
     papers,
     published,
     reporting,
-    table_intervals,
     verdict,
 )
 from explainer.results.agreement_results import FT, ICL
 from explainer.results.published import GRIDS, results
-from explainer.results.table_intervals import Signs
+from explainer.results.table_intervals import Signs, by_task, holm_corrected, over_seeds, seed_means
 from explainer.theory.statistics import Interval
 
 REPRODUCED, _NOT_REPRODUCED, _CANNOT_BE_ASKED = "reproduced", "not reproduced", "cannot be asked here"
@@ -279,7 +278,7 @@ def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None
     """Spearman's correlation of layer and value: where is its sign settled?"""
     trends = comparison_results.rank_trends(of_layers, measure, less)
     mean = np.mean([each.estimate for each in trends.values()])
-    return _entry(Signs.among(table_intervals.holm_corrected(trends)), f"{of} rank correlation {mean:+.2f}".lstrip())
+    return _entry(Signs.among(holm_corrected(trends)), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
 # Beside a control.
@@ -288,8 +287,8 @@ def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None
 def _answers(settings: pd.DataFrame, higher: str, lower: str) -> _Entry:
     """Whole answers to word pairs after ten epochs."""
     a, b = (settings.assign(accuracy=settings[f"{state}_accuracy"]) for state in (higher, lower))
-    numbers = (table_intervals.over_seeds(each, "accuracy").estimate for each in (a, b))
-    signs = Signs.among(table_intervals.by_task(a, "accuracy", minus=b))
+    numbers = (over_seeds(each, "accuracy").estimate for each in (a, b))
+    signs = Signs.among(by_task(a, "accuracy", minus=b))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
@@ -299,7 +298,7 @@ def _recall(pairs: pd.DataFrame) -> _Entry:
     shuffled = agreement_results.common_repairs(pairs, FT, replace(ICL, lesson="shuffled")).reset_index()
     # Errors that FT and a context both repair, less what chance would give them in common.
     counts, shuffled = (each.assign(beyond=each["both"] - each["chance"]) for each in (counts, shuffled))
-    signs = Signs.among(table_intervals.holm_corrected(table_intervals.by_task(counts, "beyond")))
+    signs = Signs.among(holm_corrected(by_task(counts, "beyond")))
     sums = counts.groupby("task")[["both", "chance", "of"]].sum()
     recall, chance = ((sums[name] / sums["of"]).mean() for name in ("both", "chance"))
     entry = _entry(signs, f"recall {recall:.2f}, by chance {chance:.2f}")
@@ -315,8 +314,8 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
     signs, shares = [], []
     for two in ((ICL, replace(FT, lesson="nonsense")), (replace(ICL, lesson="nonsense"), FT)):
         floor = agreement_results.pairs_between(pairs, *two)
-        signs.append(Signs.among(table_intervals.by_task(own, measure, minus=floor)))
-        row = verdict.Row.over_seeds(*(table_intervals.seed_means(each, measure) for each in (floor, own, ceiling)))
+        signs.append(Signs.among(by_task(own, measure, minus=floor)))
+        row = verdict.Row.over_seeds(*(seed_means(each, measure) for each in (floor, own, ceiling)))
         shares.append(row.share.estimate)
     text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them".format(*shares)
     entries = [_entry(each, text) for each in signs]
