@@ -70,7 +70,7 @@ def _fetch(options: argparse.Namespace) -> int:
         print(f"{gemma.name}: its use is subject to the {gemma.licence}, enclosed as {terms}", flush=True)
     found = assets.fetch(options.names or None, offline=options.offline)
     known = (asset for asset in (*assets.ASSETS, *assets.ON_REQUEST) if asset.name in found)
-    shown = [(asset, sum(file.size for file in (asset, *asset.parts))) for asset in known]
+    shown = [(asset, sum(part.size for part in (asset, *asset.parts))) for asset in known]
     rows = [(asset.name, asset.note, f"{size / 1e6:.1f} MB", asset.licence) for asset, size in shown]
     print_table([("name", "what", "download", "licence"), *rows])
     return 0

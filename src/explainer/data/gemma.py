@@ -38,7 +38,6 @@ def convert(path: str, into: str) -> None:
 
 
 def _check(path: Path, converted: str) -> None:
-    # Imported here: who reads the rest needs no torch.
     import torch  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
@@ -57,23 +56,22 @@ def logits(path: Path, prompts: Sequence[Sequence[int]]) -> Iterator[Float[np.nd
     """Logits of the token after each of some sequences of tokens, in float32."""
     reader = gguf.GGUFReader(path)
     weights = {t.name.removesuffix(".weight"): gguf.dequantize(t.data, t.tensor_type) for t in reader.tensors}
-    of = {name.removeprefix("gemma3."): field for name, field in reader.fields.items()}
-    n_layers, size, eps = (
-        of[name].contents() for name in ("block_count", "attention.key_length", "attention.layer_norm_rms_epsilon")
-    )
-    own_window, own_base = (of[name].contents() for name in ("attention.sliding_window", "rope.freq_base"))
+
+    def of(name: str) -> float:
+        return reader.fields[f"gemma3.{name}"].contents()
 
     def norm(x: np.ndarray, name: str) -> np.ndarray:
-        return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * weights[name]
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + of("attention.layer_norm_rms_epsilon")) * weights[name]
 
+    size = of("attention.key_length")
     for ids in prompts:
         T = len(ids)
         back = np.arange(T)[:, None] - np.arange(T)
         x = weights["token_embd"][list(ids)]
         x = x * math.sqrt(x.shape[-1])
-        for i in range(n_layers):
+        for i in range(of("block_count")):
             layer = f"blk.{i}"
-            window, base = (own_window, 10_000) if (i + 1) % 6 else (T, own_base)
+            window, base = (of("attention.sliding_window"), 10_000) if (i + 1) % 6 else (T, of("rope.freq_base"))
             h = norm(x, f"{layer}.attn_norm")
             Q, K, V = ((h @ weights[f"{layer}.attn_{one}"].T).reshape(T, -1, size).swapaxes(0, 1) for one in "qkv")
             Q, K = (_rotated(norm(heads, f"{layer}.attn_{one}_norm"), base) for heads, one in ((Q, "q"), (K, "k")))
