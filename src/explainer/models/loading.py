@@ -102,8 +102,7 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: 
 def digest(name: str | os.PathLike) -> str:
     """SHA-256 of all that `load` reads for this name: weights, configuration and tokenizer; loads no model.
 
-    Of a checkpoint of the package index it is that of the file it comes in, whatever unpacked it; raises
-    CheckpointError.
+    Of a checkpoint of the package index it is that of its file there, whatever unpacked it. Raises CheckpointError.
     """
     if str(name) in _OF_THE_INDEX:
         return _OF_THE_INDEX[str(name)]

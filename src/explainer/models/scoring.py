@@ -380,8 +380,7 @@ def row_logits(
     sequences = [[*prompt, *stem] for prompt, stem in rows]
     length, config = len(prefix) + max(map(len, sequences), default=0), checkpoint.model.config
     checkpoint.require_room(length)
-    # A window of attention is counted in places of the row, which packing would get wrong; the mask of a pack stands in
-    # for one that a sequence fits into, where it comes from a mask.
+    # A window is counted in places of the row; where it is a mask, and none is cut by it, that of a pack stands in.
     own = any(getattr(config, name, None) for name in ("window_size", "attention_chunk_size"))
     packed = not own and length <= (getattr(config, "sliding_window", None) or length)
     for pack in _packs([len(ids) for ids in sequences], PACK_TOKENS if packed else 0):
