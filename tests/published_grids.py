@@ -12,6 +12,7 @@ from explainer_lab.blocking import Blocking
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
+from explainer_lab.label_lines import LabelLines
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
 from explainer_lab.new_rule import NewRule
@@ -21,10 +22,11 @@ from explainer_lab.reversal import Reversal
 from explainer_lab.rival import Rival
 from explainer_lab.shared_part import SharedPart
 from explainer_lab.trained_control import TrainedControl
+from explainer_lab.vote import Vote
 
 EXPERIMENTS = (
     Comparison, Agreement, SharedPart, MinimalPairs, NewRule, Blocking, Rival, CausalTests, TrainedControl,
-    LanguageModels, Regression, Recall, Reversal,
+    LanguageModels, Regression, Recall, Reversal, Vote, LabelLines,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import toy_study
 from conftest import ROOT
 
 from explainer import commands
-from explainer.compare.few_shots import Look
+from explainer.compare.few_shot_comparison import Look
 from explainer.data import assets, tasks
 from explainer.errors import DownloadError
 from explainer.results import published

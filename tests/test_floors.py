@@ -19,7 +19,7 @@ FLOORS = (
     {"figures", "findings", "exercises"},
     {"explorables"},
     {"page"},
-    {"answers"},
+    {"command_answers"},
     {"commands"},
 )
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

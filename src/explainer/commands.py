@@ -86,9 +86,9 @@ def _add_web_model(commands: argparse._SubParsersAction) -> None:
 
 
 def _web_model(options: argparse.Namespace) -> int:
-    from explainer.page import web_model  # noqa: PLC0415
+    from explainer.page import page_model  # noqa: PLC0415
 
-    home = web_model.build()
+    home = page_model.build()
     files = [(path.name, f"{path.stat().st_size / 1e6:.1f} MB") for path in sorted(home.iterdir())]
     print_table([("file", "size"), *files])
     print(home)
@@ -135,7 +135,7 @@ def _add_look(commands: argparse._SubParsersAction) -> None:
 
 
 def _look(options: argparse.Namespace) -> int:
-    from explainer.compare.few_shots import Look  # noqa: PLC0415
+    from explainer.compare.few_shot_comparison import Look  # noqa: PLC0415
     from explainer.data import tasks  # noqa: PLC0415
     from explainer.models import loading, memory  # noqa: PLC0415
 
@@ -225,9 +225,9 @@ def _add_verdict(commands: argparse._SubParsersAction) -> None:
 
 
 def _verdict(options: argparse.Namespace) -> int:
-    from explainer import answers  # noqa: PLC0415
+    from explainer import command_answers  # noqa: PLC0415
 
-    return _print_lines(answers.verdict(_results(options), Path(options.output).expanduser()))
+    return _print_lines(command_answers.verdict(_results(options), Path(options.output).expanduser()))
 
 
 def _add_scorecard(commands: argparse._SubParsersAction) -> None:
@@ -241,9 +241,9 @@ def _add_scorecard(commands: argparse._SubParsersAction) -> None:
 
 
 def _scorecard(options: argparse.Namespace) -> int:
-    from explainer import answers  # noqa: PLC0415
+    from explainer import command_answers  # noqa: PLC0415
 
-    return _print_lines(answers.scorecard(_results(options)))
+    return _print_lines(command_answers.scorecard(_results(options)))
 
 
 def _results(options: argparse.Namespace) -> Path:

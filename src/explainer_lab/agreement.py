@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import ComparisonSetting
-from explainer.compare.observations import Observed, linear_maps, observe
+from explainer.compare.observations import Observed, observe, observe_linear_maps
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -28,9 +28,9 @@ from explainer.models.loading import Checkpoint
 from explainer.models.recording import LinearMaps
 from explainer.models.scoring import Prefix
 from explainer.theory import metrics
-from explainer_lab import lessons, on_checkpoint
+from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import Lesson, context
+from explainer_lab.lab_lessons import Lesson, context
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 _WORD_TASKS = ("capitals", "plurals", "past", "antonyms", "comparatives", "participles", "agents", "nationalities")
@@ -181,7 +181,7 @@ class _Queries:
         return observe(checkpoint, prefix, self.task, self.examples)
 
     def maps(self, checkpoint: Checkpoint, prefix: Prefix) -> list[LinearMaps]:
-        return linear_maps(checkpoint, prefix, self.task, self.examples[:_N_MAPS])
+        return observe_linear_maps(checkpoint, prefix, self.task, self.examples[:_N_MAPS])
 
 
 def _every_change(
@@ -331,7 +331,9 @@ class Agreement(OnCheckpoint[_AgreementSetting]):
         Those that settings share are trained in one batch and the others in another: the last digits depend on the
         setting alone, and not on what was computed before it.
         """
-        train = partial(lessons.trained, checkpoint, setting, answers_only=setting.loss == "answers", progress=progress)
+        train = partial(
+            lab_lessons.trained, checkpoint, setting, answers_only=setting.loss == "answers", progress=progress
+        )
         if self._shared != self.shares(setting):
             of_tasks = {name: controls.own(self._load_data(name), setting.k, setting.seed) for name in setting.kin}
             self._shared, self._trainings = self.shares(setting), {}

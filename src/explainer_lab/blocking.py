@@ -21,7 +21,7 @@ from explainer.errors import DivergenceError, require
 from explainer.models import finetuning, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer_lab import lessons, on_checkpoint
+from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.new_rule import LABELS, TASK, label_words
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
@@ -103,7 +103,7 @@ def _run_blocking(checkpoint: Checkpoint, setting: _BlockingSetting, *, progress
             rows.append({"kind": kind, "lesson": lesson, "cue": cue, "right": right, "log_prob": log_prob})
 
     for lesson, (first, then) in LESSONS.items():
-        add("ICL", lesson, checkpoint, lessons.context(checkpoint, TASK, parts[first] + parts[then]))
+        add("ICL", lesson, checkpoint, lab_lessons.context(checkpoint, TASK, parts[first] + parts[then]))
         try:
             for tuned in _trained(checkpoint, setting, (parts[first], parts[then]), progress):
                 add("FT", lesson, tuned, scoring.encode(tuned, ""))

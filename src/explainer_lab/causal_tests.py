@@ -22,9 +22,9 @@ from explainer.models import finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import projections
-from explainer_lab import lessons, on_checkpoint
+from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import N_RANDOM, PairedPasses
+from explainer_lab.lab_lessons import N_RANDOM, PairedPasses
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
 
 MODELS: Mapping[str, controls.Model] = {
@@ -122,7 +122,7 @@ def _ask(
     checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: Sequence[Example], setting: _CausalTestsSetting
 ) -> PairedPasses:
     """Queries of a task after the setting's demonstrations of another, or of the same."""
-    prefix = lessons.context(checkpoint, *controls.own(context, setting.k, setting.seed))
+    prefix = lab_lessons.context(checkpoint, *controls.own(context, setting.k, setting.seed))
     return PairedPasses.of(checkpoint, prefix, task.task, queries)
 
 
@@ -182,8 +182,8 @@ def _test_task_vectors(shared: _Shared, selection: list[Example]) -> None:
     own = _ask(shared.checkpoint, shared.own, shared.own, selection, setting)
     queries = tasks.queries(shared.foreign, setting.n_selection, setting.seed)
     foreign = _ask(shared.checkpoint, shared.foreign, shared.foreign, queries, setting)
-    found = own.by_layer(lessons.leave_one_out_mean(own.stream_change))
-    best = lessons.best_layer(found)
+    found = own.by_layer(lab_lessons.leave_one_out_mean(own.stream_change))
+    best = lab_lessons.best_layer(found)
     vectors = {"": own.stream_change.mean(0)[best], "_foreign": foreign.stream_change.mean(0)[best]}
     generator = setting.generator(2, setting.task)
     random = [projections.random_like(vectors[""], generator) for _ in range(N_RANDOM)]

@@ -18,7 +18,7 @@ from explainer.errors import ExperimentError, ExplainerError
 
 if TYPE_CHECKING:  # what loads torch is imported where it is used, so that `explainer-lab --help` answers at once
     from explainer_lab.experiment import Engine, Experiment
-    from explainer_lab.store import Frames, Identity
+    from explainer_lab.lab_store import Frames, Identity
 
 _ON_CHECKPOINT = {
     "comparison": "compare in-context learning with fine-tuning on a checkpoint",
@@ -26,6 +26,7 @@ _ON_CHECKPOINT = {
     "blocking": "ask for a cue whose label another cue had already told, in the context or by training",
     "causal-tests": "put in patches, task vectors and gradient steps in place of the context, and count the answers",
     "new-rule": "learn a rule that nobody could know, in the context or by training, and ask for other words",
+    "label-lines": "read what lines hold for the heads that look at their labels, and exchange their states",
     "minimal-pairs": "compare contexts and trainings of two lessons that differ in nothing but their answers",
     "reversal": "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     "rival": "put in and switch off what a context may do instead of descent: vectors, and the outputs of some heads",
@@ -255,8 +256,8 @@ def _compute(
 
     from explainer.data import assets  # noqa: PLC0415
     from explainer.data.files import published_directory  # noqa: PLC0415
+    from explainer_lab.lab_store import Published, Store  # noqa: PLC0415
     from explainer_lab.on_checkpoint import OnCheckpoint  # noqa: PLC0415
-    from explainer_lab.store import Published, Store  # noqa: PLC0415
 
     store = Store(options.results or assets.cache_dir() / "results" / experiment.name)
     published = None
@@ -333,17 +334,17 @@ def _print_summary(experiment: "Experiment", tables: "Frames") -> None:
 
 def _print_choice(tables: "Frames") -> None:
     """What each rate gives, and which is the best, by checkpoint: means over tasks, Student's interval over seeds."""
-    from explainer.results import intervals  # noqa: PLC0415
+    from explainer.results import table_intervals  # noqa: PLC0415
 
     for checkpoint, settings in tables["settings"].to_pandas().groupby("checkpoint", sort=False):
         tried = {  # by number of epochs and rate, in their order
-            one: intervals.over_seeds(its, "ft_accuracy").of_share if its["ft_accuracy"].notna().all() else None
+            one: table_intervals.over_seeds(its, "ft_accuracy").of_share if its["ft_accuracy"].notna().all() else None
             for one, its in settings.groupby(["epochs", "lr"])
         }
         rows = [(f"{lr:g}", str(n), f"{right:.2f}" if right else "diverged") for (n, lr), right in tried.items()]
         print_table([("rate", "epochs", "right after fine-tuning"), *rows])
         untrained = {
-            state: intervals.over_seeds(settings, f"{state}_accuracy").of_share
+            state: table_intervals.over_seeds(settings, f"{state}_accuracy").of_share
             for state in ("zsl", "icl", "one_label")
             if f"{state}_accuracy" in settings
         }

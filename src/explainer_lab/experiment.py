@@ -23,7 +23,7 @@ from tqdm import tqdm
 import explainer
 from explainer.data.files import rounded
 from explainer.errors import ExperimentError, ExplainerError, ResultsError
-from explainer_lab.store import SETTING, Computed, Frames, Identity, Published, Store, frames, joined, of_settings
+from explainer_lab.lab_store import SETTING, Computed, Frames, Identity, Published, Store, frames, joined, of_settings
 
 AnySetting = TypeVar("AnySetting", bound=Any)
 """A frozen dataclass with a `slug`, a readable name."""

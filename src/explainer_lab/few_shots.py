@@ -5,7 +5,7 @@ One prefix of the largest k serves every smaller k of a seed, and all k are aske
 
 from collections.abc import Iterator, Sequence
 
-from explainer.compare.few_shots import SWEEPS
+from explainer.compare.few_shot_comparison import SWEEPS
 from explainer.data import tasks
 from explainer.data.tasks import TaskData
 from explainer.models import scoring
@@ -14,7 +14,7 @@ from explainer.models.scoring import Record
 
 
 def measure(checkpoint: Checkpoint) -> dict[str, list]:
-    """The records of each of SWEEPS, as `explainer.compare.few_shots.stored` reads them."""
+    """The records of each of SWEEPS, as `explainer.compare.few_shot_comparison.stored` reads them."""
     return {
         name: [
             _plain(record)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from explainer.compare.head_circuits import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, answer_queries
+from explainer.compare.head_circuit_comparison import CUTS, DRAWS, HEADS, KINDS, TASKS, Bench, answer_queries
 from explainer.data.tasks import Example
 from explainer.errors import TaskError
 from explainer.models import circuits
@@ -15,7 +15,7 @@ from explainer.models.loading import Checkpoint
 
 
 def measure(checkpoint: Checkpoint) -> dict[str, dict]:
-    """The answers of each of TASKS in all conditions, as `explainer.compare.head_circuits.stored` reads them."""
+    """The answers of each of TASKS in all conditions, for `explainer.compare.head_circuit_comparison.stored`."""
     return {task: {name: _plain(each) for name, each in _answers(checkpoint, task).items()} for task in TASKS}
 
 

@@ -25,16 +25,16 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from explainer.data import assets
 from explainer.data.files import Tables
 from explainer.errors import require
-from explainer.models import loading, momentum_attention
-from explainer.models.momentum_attention import LEARNED_CONVOLUTION, RECENCY_BIAS
-from explainer.results.language_models import CURVE_WINDOWS
+from explainer.models import loading, momentum_models
+from explainer.models.momentum_models import LEARNED_CONVOLUTION, RECENCY_BIAS
+from explainer.results.language_model_results import CURVE_WINDOWS
 from explainer.theory import momentum
 from explainer.theory.optimisation import clipped_step
-from explainer_lab import corpora, lm_probes
-from explainer_lab.corpora import SEPARATOR, Tokens
+from explainer_lab import training_corpora, training_probes
 from explainer_lab.experiment import Computed, Experiment
+from explainer_lab.lab_store import SETTING, Identity
 from explainer_lab.on_checkpoint import as_columns
-from explainer_lab.store import SETTING, Identity
+from explainer_lab.training_corpora import SEPARATOR, Tokens
 
 NO_AVERAGE = "none"
 WITHOUT_ETA = (NO_AVERAGE, LEARNED_CONVOLUTION)
@@ -66,7 +66,9 @@ class TrainingSetting:
     each budget it falls linearly to 0. Raises ExperimentError for values that cannot be used.
     """
 
-    corpus: str = _given(corpora.DEFAULT, "manuals, a text file, a saved or a hub data set, as name:configuration")
+    corpus: str = _given(
+        training_corpora.DEFAULT, "manuals, a text file, a saved or a hub data set, as name:configuration"
+    )
     vocabulary: int = _given(512, "tokens")
     layers: int = 2
     width: int = 96
@@ -154,11 +156,11 @@ def _initial_model(setting: TrainingSetting) -> LlamaForCausalLM:
         torch.manual_seed(setting.seed)
         model = LlamaForCausalLM(config)
     if setting.average == RECENCY_BIAS:
-        momentum_attention.with_recency_bias(model, setting.eta)
+        momentum_models.with_recency_bias(model, setting.eta)
     elif setting.average == LEARNED_CONVOLUTION:
-        momentum_attention.with_learned_convolution(model)
+        momentum_models.with_learned_convolution(model)
     elif setting.average != NO_AVERAGE:
-        momentum_attention.with_momentum(model, setting.eta, setting.average)
+        momentum_models.with_momentum(model, setting.eta, setting.average)
     nn.Module.to(model, setting.device)  # in place; transformers decorates its own `to` in a way that hides its type
     return model
 
@@ -251,25 +253,25 @@ class _Evaluation:
     def __post_init__(self):
         """Fail early where a text is too short."""
         for stream in (self.tokens.train, self.tokens.held_out, self.other_genre):
-            lm_probes.spaced_blocks(stream, self.setting.length, 1)
+            training_probes.spaced_blocks(stream, self.setting.length, 1)
 
     def on_curve(self, model: nn.Module) -> float:
         """Mean loss on a few held-out blocks."""
-        blocks, _ = lm_probes.held_out_blocks(self.tokens, self.setting.length, CURVE_WINDOWS)
-        return float(lm_probes.token_nll(model, blocks).mean())
+        blocks, _ = training_probes.held_out_blocks(self.tokens, self.setting.length, CURVE_WINDOWS)
+        return float(training_probes.token_nll(model, blocks).mean())
 
     def __call__(self, model: nn.Module) -> dict[str, Any]:
         """Losses by block, by position and on the other genre; what is copied."""
         setting = self.setting
-        blocks, documents = lm_probes.held_out_blocks(self.tokens, setting.length, FINAL_BLOCKS)
-        nll = lm_probes.token_nll(model, blocks)
-        elsewhere = lm_probes.spaced_blocks(self.other_genre, setting.length, _OTHER_BLOCKS)
-        repeated = lm_probes.repeated_sequences(model, setting.vocabulary, half=min(64, setting.length // 2))
+        blocks, documents = training_probes.held_out_blocks(self.tokens, setting.length, FINAL_BLOCKS)
+        nll = training_probes.token_nll(model, blocks)
+        elsewhere = training_probes.spaced_blocks(self.other_genre, setting.length, _OTHER_BLOCKS)
+        repeated = training_probes.repeated_sequences(model, setting.vocabulary, half=min(64, setting.length // 2))
         shots = min(8, (setting.length - 2) // 4)
-        is_a_label, is_right = lm_probes.labels_in_context(model, setting.vocabulary, shots=shots)
+        is_a_label, is_right = training_probes.labels_in_context(model, setting.vocabulary, shots=shots)
         return {
             "held_out": float(nll.mean()),
-            "other_genre": float(lm_probes.token_nll(model, elsewhere).mean()),
+            "other_genre": float(training_probes.token_nll(model, elsewhere).mean()),
             "copied": repeated,
             "is_a_label": is_a_label,
             "is_right": is_right,
@@ -315,7 +317,7 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     def __init__(self):
         """Nothing is loaded before it is asked for."""
-        self._tokens, self._counted = cache(corpora.tokens), cache(self._count)
+        self._tokens, self._counted = cache(training_corpora.tokens), cache(self._count)
 
     @classmethod
     def of(cls, **values: Any) -> TrainingSetting:
@@ -335,7 +337,7 @@ class LanguageModels(Experiment[TrainingSetting]):
     def compute(self, setting: TrainingSetting, *, progress: bool) -> Computed:
         """Train, and keep the model."""
         tokens = self._tokens(setting.corpus, setting.vocabulary)
-        trained = train(setting, tokens, corpora.other_genre(tokens), progress=progress)
+        trained = train(setting, tokens, training_corpora.other_genre(tokens), progress=progress)
         tables = _tables(setting, trained)
         tables["settings"] |= self._counted(setting.corpus, setting.vocabulary, setting.length)
         if setting.average != LEARNED_CONVOLUTION:
@@ -348,8 +350,8 @@ class LanguageModels(Experiment[TrainingSetting]):
     def _count(self, corpus: str, vocabulary: int, length: int) -> dict[str, float]:
         """What counting in the training text reaches on the same held-out blocks, after one token and after two."""
         tokens = self._tokens(corpus, vocabulary)
-        blocks, _ = lm_probes.held_out_blocks(tokens, length, FINAL_BLOCKS)
-        nll = partial(lm_probes.counting_nll, tokens.train, blocks, vocabulary=vocabulary)
+        blocks, _ = training_probes.held_out_blocks(tokens, length, FINAL_BLOCKS)
+        nll = partial(training_probes.counting_nll, tokens.train, blocks, vocabulary=vocabulary)
         return {"counting_one": nll(1), "counting_two": nll(2)}
 
 

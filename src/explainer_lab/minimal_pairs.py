@@ -23,9 +23,9 @@ from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.results.thirds import layer_thirds
 from explainer.theory import metrics, projections
-from explainer_lab import lessons, on_checkpoint
+from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import matched_random
+from explainer_lab.lab_lessons import matched_random
 from explainer_lab.on_checkpoint import FineTuningSetting, OnCheckpoint, as_columns
 
 SETS = (0, 1)  # two disjoint sets of words
@@ -166,7 +166,7 @@ class _Pair:
     def context(self, lesson: Lesson, order: Sequence[int]) -> scoring.Prefix:
         """The examples with these numbers, in this order."""
         task, examples = self.data[self.name(lesson.task)].task, self.examples(lesson)
-        return lessons.context(self.checkpoint, task, [examples[i] for i in order])
+        return lab_lessons.context(self.checkpoint, task, [examples[i] for i in order])
 
     def queries(self, letter: str) -> list[Example]:
         return self.words.of(self.name(letter), self.words.queries)
@@ -208,7 +208,7 @@ def _run_minimal_pairs(
     """
     pair = _Pair(setting, checkpoint, data, _draw_words(checkpoint, data, setting))
     lessons_of = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), setting.lr) for one in LESSONS}
-    trained = lessons.trained(checkpoint, setting, lessons_of, progress=progress)
+    trained = lab_lessons.trained(checkpoint, setting, lessons_of, progress=progress)
     outputs, changes = _every_change(pair, trained)
     layers = similarities(outputs, setting.k, setting.epochs)
     tables = {"settings": _summary(pair, changes, layers), "changes": as_columns(changes)}

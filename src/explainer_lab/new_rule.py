@@ -31,9 +31,9 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.results.thirds import THIRDS, layer_thirds
 from explainer.theory import projections
-from explainer_lab import lessons, minimal_pairs, on_checkpoint
+from explainer_lab import lab_lessons, minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import matched_random
+from explainer_lab.lab_lessons import matched_random
 from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, Outputs
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
@@ -144,7 +144,7 @@ class _Rules:
 
     def context(self, examples: Sequence[Example]) -> Prefix:
         """The prefix of some examples."""
-        return lessons.context(self.checkpoint, TASK, examples)
+        return lab_lessons.context(self.checkpoint, TASK, examples)
 
     def right(self, rule: str) -> Int[np.ndarray, " n"]:
         """The number of the right label of each query under a rule."""
@@ -310,7 +310,7 @@ def _trained(rules: _Rules, lost: list[str], progress: bool) -> Iterator[tuple[L
         return
     at_rate = {lesson: (shown, setting.lr) for lesson, shown in given.items()}
     answers_only = setting.training == "answers"
-    after = lessons.trained(checkpoint, setting, at_rate, answers_only=answers_only, progress=progress)
+    after = lab_lessons.trained(checkpoint, setting, at_rate, answers_only=answers_only, progress=progress)
     for lesson, states in after.items():
         for n, state in states.items():
             if state.diverged_at is None:

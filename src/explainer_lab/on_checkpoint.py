@@ -24,7 +24,7 @@ from explainer.models import finetuning, loading, memory
 from explainer.models.loading import Checkpoint
 from explainer.results import published
 from explainer_lab.experiment import AnySetting, Experiment
-from explainer_lab.store import Identity
+from explainer_lab.lab_store import Identity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +145,9 @@ class OnCheckpoint(Experiment[AnySetting]):
             needed = max(map(self.needs, its))
             if at_once:
                 memory.require_memory(name, self._device, at_once * needed)
+            if not (PUBLISHED / self.name / "runs.parquet").is_file():
+                yield f"{name}: {len(its)} to compute, the first of their kind; about {needed / 1e9:.1f} GB of memory."
+                continue
             runs = published.rows_of_experiment(PUBLISHED / self.name, "runs")
             of_book = runs.loc[runs["checkpoint"] == loading.STARTER, "seconds"].mean()
             each = published.seconds_on(self.skeleton(name), of_book)

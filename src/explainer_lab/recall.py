@@ -11,11 +11,11 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import cross_entropy
 
-from explainer.data import associative_recall
-from explainer.data.associative_recall import Sequences
+from explainer.data import recall_data
+from explainer.data.recall_data import Sequences
 from explainer.models.fast_weight_model import GATES, FastWeightModel, FastWeightSetting
 from explainer_lab.experiment import Computed, Experiment
-from explainer_lab.small_models import descent
+from explainer_lab.small_model_training import descent
 
 _BETA_2 = 0.98  # of AdamW
 _SNAPSHOTS = 10  # how often a model is looked at during its training
@@ -52,23 +52,23 @@ class Recall(Experiment[FastWeightSetting]):
         """The sizes of the task; the sequences are drawn from the seeds."""
         return {
             "task": {
-                "keys": associative_recall.KEYS,
-                "values": associative_recall.VALUES,
-                "n_keys": list(associative_recall.N_KEYS),
-                "tested": associative_recall.N_TEST,
+                "keys": recall_data.KEYS,
+                "values": recall_data.VALUES,
+                "n_keys": list(recall_data.N_KEYS),
+                "tested": recall_data.N_TEST,
             }
         }
 
     def compute(self, setting: FastWeightSetting, *, progress: bool) -> Computed:
         """Train the model, and test it along the way."""
-        asked = {n: associative_recall.test_sequences(n) for n in associative_recall.N_KEYS}
+        asked = {n: recall_data.test_sequences(n) for n in recall_data.N_KEYS}
         curve, losses, parameters = [], [], 0
         for step, model, since in train(setting, progress=progress):
             parameters = sum(each.numel() for each in model.parameters())
             curve += [{"step": step} | _outcomes(model, sequences) for sequences in asked.values()]
             losses += [sum(since) / len(since)] if since else []
-        last = curve[-len(associative_recall.N_KEYS) :]
-        right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / associative_recall.N_TEST
+        last = curve[-len(recall_data.N_KEYS) :]
+        right = sum(row["right"] for row in last) / sum(row["n_keys"] for row in last) / recall_data.N_TEST
         settings = {"parameters": parameters, "losses": losses, "accuracy": right}
         columns = {name: [row[name] for row in curve] for name in curve[0] if name != "right"}
         return Computed({"settings": settings, "curve": columns}, {})
@@ -77,14 +77,14 @@ class Recall(Experiment[FastWeightSetting]):
 def train(setting: FastWeightSetting, *, progress: bool = True) -> Iterator[tuple[int, FastWeightModel, list[float]]]:
     """Train on fresh sequences, of N_KEYS[0] keys in the first step, N_KEYS[1] in the second, and so on in turns.
 
-    By `small_models.descent` on the mean over queries of -log p(answer). Yields before the first step and ten times
-    after it the number of steps, the model, which changes when the next is asked for, and the losses of the steps
+    By `small_model_training.descent` on the mean over queries of -log p(answer). Yields before the first step and ten
+    times after it the number of steps, the model, which changes when the next is asked for, and the losses of the steps
     since the last time. Raises DivergenceError when the loss is no longer finite.
     """
-    model, n_keys = FastWeightModel(setting), associative_recall.N_KEYS
+    model, n_keys = FastWeightModel(setting), recall_data.N_KEYS
 
     def loss(step: int, generator: Generator) -> Tensor:
-        sequences = associative_recall.draw(setting.batch, n_keys[step % len(n_keys)], generator)
+        sequences = recall_data.draw(setting.batch, n_keys[step % len(n_keys)], generator)
         return cross_entropy(model(sequences).flatten(0, 1), sequences.answers.flatten())
 
     yield 0, model, []
@@ -105,7 +105,7 @@ def _outcomes(model: FastWeightModel, sequences: Sequences) -> dict[str, Any]:
     """
     n = sequences.answers.shape[1]
     said = model(sequences).argmax(-1)
-    right, kept = said == sequences.answers, sequences.stale == associative_recall.NO_STALE
+    right, kept = said == sequences.answers, sequences.stale == recall_data.NO_STALE
     its = model.tokens(model.embedded(sequences.keys, sequences.values))
     learned = GATES[model.setting.rule]
     gates = {name: _mean(getattr(its, name)[..., :-n]) if name in learned else None for name in GATES["gated-momentum"]}

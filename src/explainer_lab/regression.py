@@ -15,10 +15,10 @@ from transformers import GPT2Model
 from explainer.data.files import Tables
 from explainer.errors import require
 from explainer.models import in_context_gpt as gpt
-from explainer.models import momentum_attention
+from explainer.models import momentum_models
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.language_models import NO_AVERAGE
-from explainer_lab.small_models import train_gpt
+from explainer_lab.small_model_training import train_gpt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class _RegressionSetting(gpt.InContextGPTSetting):
         """What is done to the transformer before its training."""
         if self.average == NO_AVERAGE:
             return None
-        return partial(momentum_attention.with_momentum, eta=self.eta, average=self.average)
+        return partial(momentum_models.with_momentum, eta=self.eta, average=self.average)
 
 
 class Regression(Experiment[_RegressionSetting]):

@@ -30,7 +30,7 @@ from explainer.models.loading import Checkpoint
 from explainer.theory import projections
 from explainer_lab import new_rule, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import N_RANDOM, PairedPasses, best_layer, context, leave_one_out_mean
+from explainer_lab.lab_lessons import N_RANDOM, PairedPasses, best_layer, context, leave_one_out_mean
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
 
 N_HEADS = 10

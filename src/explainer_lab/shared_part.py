@@ -30,9 +30,9 @@ from explainer.models import finetuning, interventions, scoring
 from explainer.models.finetuning import FineTuned
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, projections
-from explainer_lab import lessons, on_checkpoint
+from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lessons import N_RANDOM, PairedPasses, matched_random
+from explainer_lab.lab_lessons import N_RANDOM, PairedPasses, matched_random
 from explainer_lab.minimal_pairs import contrast, contrast_agreement
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
@@ -111,7 +111,7 @@ class _Task:
         return CONTEXTS[name](self.data, self.setting.k, self.setting.seed)
 
     def context(self, name: str) -> scoring.Prefix:
-        return lessons.context(self.checkpoint, *self.lesson(name))
+        return lab_lessons.context(self.checkpoint, *self.lesson(name))
 
     def observed(self, checkpoint: Checkpoint, prefix: scoring.Prefix) -> Observed:
         return observe(checkpoint, prefix, self.data.task, self.queries)
@@ -170,7 +170,7 @@ def _train(
     ends: dict[tuple[str, str], FineTuned] = {}
     if setting.as_long or not setting.layer_causal_lr:
         at_rate = {key: (lesson, setting.lr) for key, lesson in given.items()}
-        states = lessons.trained(checkpoint, setting, at_rate, stages=[setting.epochs], progress=progress)
+        states = lab_lessons.trained(checkpoint, setting, at_rate, stages=[setting.epochs], progress=progress)
         ends = {key: its[setting.epochs] for key, its in states.items()}
     if setting.layer_causal_lr:
         for key, lesson in given.items():

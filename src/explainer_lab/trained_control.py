@@ -1,6 +1,6 @@
 """A positive control of the whole comparison: a softmax transformer whose in-context learning certainly is learning.
 
-Snapshots of the training of `explainer_lab.in_context_llama` go through the code that measures the real checkpoint,
+Snapshots of the training of `explainer_lab.llama_training` go through the code that measures the real checkpoint,
 `explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a setting draws w, the
 demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
 similarity of ICL with ICL from other demonstrations of w. Where nothing is changed, other demonstrations of w are
@@ -29,9 +29,9 @@ from explainer.models import finetuning, loading, scoring
 from explainer.models.loading import Checkpoint
 from explainer.theory import metrics, regression
 from explainer.theory.regression import Prompts
-from explainer_lab import in_context_llama, language_models, lessons, regression_words, shared_part
+from explainer_lab import lab_lessons, language_models, llama_training, shared_part, training_words
 from explainer_lab.experiment import Computed, Experiment
-from explainer_lab.in_context_llama import EVERY, LlamaSetting
+from explainer_lab.llama_training import EVERY, LlamaSetting
 from explainer_lab.on_checkpoint import as_columns
 
 _MODELS = {"in-context-llama": LlamaSetting()}
@@ -54,7 +54,7 @@ class _TrainedControlSetting(comparison.ComparisonSetting):
         super().__post_init__()
         require(self.checkpoint in _MODELS, f"there is no model {self.checkpoint!r}; known: {', '.join(_MODELS)}.")
         n_examples, snapshots = self.trained.n_examples, range(0, self.trained.steps + 1, EVERY)
-        require(self.task == regression_words.TASK.name, f"there is no task {self.task!r} here; leave it out.")
+        require(self.task == training_words.TASK.name, f"there is no task {self.task!r} here; leave it out.")
         require(self.k <= n_examples, f"k = {self.k} demonstrations; {self.checkpoint} was trained on {n_examples}.")
         require(self.step in snapshots, f"step = {self.step}: there are snapshots of {', '.join(map(str, snapshots))}.")
 
@@ -81,7 +81,7 @@ class _TrainedControlSetting(comparison.ComparisonSetting):
 
 def _foreign(_data: TaskData, k: int, seed: int) -> tuple[Task, list[Example]]:
     """The demonstrations that the seed draws, with the answers of a direction at a right angle to that of the seed."""
-    return controls.own(regression_words.data(regression_words.directions(seed)[1]), k, seed)
+    return controls.own(training_words.data(training_words.directions(seed)[1]), k, seed)
 
 
 class TrainedControl(Experiment[_TrainedControlSetting]):
@@ -104,7 +104,7 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
     def of(cls, **values: Any) -> _TrainedControlSetting:
         """The model after its training, as many demonstrations as it was trained on, and 32 queries."""
         model = _MODELS.get(values.get("checkpoint", ""), LlamaSetting())
-        default = {"checkpoint": "in-context-llama", "task": regression_words.TASK.name, "k": model.n_examples}
+        default = {"checkpoint": "in-context-llama", "task": training_words.TASK.name, "k": model.n_examples}
         return super().of(**default | {"n_queries": 32, "step": model.steps} | values)
 
     def parts(self, setting: _TrainedControlSetting) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
     def compute(self, setting: _TrainedControlSetting, *, progress: bool) -> Computed:
         """One setting, without calibration by a query that says nothing, which no model has seen in its training."""
         checkpoint = self._load(setting, progress)
-        data = regression_words.data(regression_words.directions(setting.seed)[0])
+        data = training_words.data(training_words.directions(setting.seed)[0])
         baseline, shared = self._baseline, True
         if baseline is None or not baseline.serves(checkpoint, setting):
             baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
@@ -140,15 +140,15 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
         place = _snapshot_directory(setting) / str(setting.step)
         if self._checkpoint is None or self._checkpoint[0] != place:
             if not place.is_dir():
-                for step, model in in_context_llama.train(setting.trained, progress=progress):
-                    in_context_llama.save(model, _snapshot_directory(setting) / str(step))
+                for step, model in llama_training.train(setting.trained, progress=progress):
+                    llama_training.save(model, _snapshot_directory(setting) / str(step))
             self._checkpoint, self._baseline = (place, loading.load(place, dtype=torch.float32, device="cpu")), None
         return self._checkpoint[1]
 
 
 def _of_training(setting: _TrainedControlSetting) -> dict[str, Any]:
     """What determines the weights of all snapshots."""
-    return asdict(setting.trained) | {"words": regression_words.WORDS, "dimension": regression_words.DIMENSION}
+    return asdict(setting.trained) | {"words": training_words.WORDS, "dimension": training_words.DIMENSION}
 
 
 def _snapshot_directory(setting: _TrainedControlSetting) -> Path:
@@ -174,7 +174,7 @@ def _swaps(baseline: Baseline, setting: _TrainedControlSetting, progress: bool) 
     checkpoint, task, found = baseline.checkpoint, baseline.data.task, {}
     for name in ("own", "other", "reordered"):
         lesson = shared_part.CONTEXTS[name](baseline.data, setting.k, setting.seed)
-        prefix = lessons.context(checkpoint, *lesson)
+        prefix = lab_lessons.context(checkpoint, *lesson)
         found["ICL", name] = observe(checkpoint, prefix, task, baseline.queries)
         sequences = finetuning.training_ids(checkpoint, *lesson)
         trained = finetuning.fine_tune(checkpoint, sequences, setting.lr, progress=progress)
@@ -186,7 +186,7 @@ def _swaps(baseline: Baseline, setting: _TrainedControlSetting, progress: bool) 
 
 def _known_learners(demonstrations: Sequence[Example], queries: Sequence[Example]) -> dict[str, Tensor]:
     """What least squares predicts for each query, and one step of gradient descent from w = 0 at rate 1."""
-    (x, y), (x_q, y_q) = map(regression_words.points_and_signs, (demonstrations, queries))
+    (x, y), (x_q, y_q) = map(training_words.points_and_signs, (demonstrations, queries))
     inputs = torch.cat([x.expand(len(x_q), -1, -1), x_q[:, None]], 1)
     targets = torch.cat([y.expand(len(y_q), -1), y_q[:, None]], 1)
     asked = Prompts(inputs, targets, torch.full_like(x_q, torch.nan))  # no learner reads the direction

@@ -24,15 +24,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from explainer.compare.comparison import require
 from explainer.compare.cued_words import CUES
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task
+from explainer.errors import require
 from explainer.models import attention_edits, interventions, scoring
 from explainer.models.attention_edits import AttentionEdit
 from explainer.models.circuits import HeadIndex, TokenSpans, strongest_heads
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
+from explainer.models.scoring import Prefix
 from explainer_lab import new_rule, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, by_head
@@ -57,7 +58,7 @@ _LOOKS = 0.01  # a head with less attention to all labels together is not tried
 
 
 @dataclass(frozen=True, kw_only=True)
-class _VoteSetting(on_checkpoint.CheckpointSetting):
+class VoteSetting(on_checkpoint.CheckpointSetting):
     """A rule as in `new_rule`, with labels of `LABELS` and a template of `TEMPLATES`.
 
     `part` is "rank", which tries every head alone, or "edits", which edits sets of heads: the strongest in the order of
@@ -99,24 +100,28 @@ class _VoteSetting(on_checkpoint.CheckpointSetting):
 
 
 @dataclass(frozen=True, eq=False)
-class _Lesson:
+class VoteLesson:
     """A context of k lines of a rule: queries after it, and other words, which are never reported."""
 
     checkpoint: Checkpoint
     task: Task
+    labels: Sequence[str]
     shown: Sequence[Example]
     queries: Sequence[Example]
     others: Sequence[Example]
 
     @classmethod
-    def of(cls, checkpoint: Checkpoint, setting: _VoteSetting, rule: str) -> "_Lesson":
-        task = replace(new_rule.TASK, template=TEMPLATES[setting.template], labels=LABELS[setting.labels])
+    def of(cls, checkpoint: Checkpoint, setting: VoteSetting, rule: str) -> "VoteLesson":
+        """The lesson of a draw under rule A or B."""
+        labels = LABELS[setting.labels]
+        task = replace(new_rule.TASK, template=TEMPLATES[setting.template], labels=labels)
         data = new_rule.data(setting.cue, setting.seed, rule, 2 * setting.k, setting.n_queries)
-        train, test = ([replace(e, answer=task.labels[e.label]) for e in its] for its in (data.train, data.test))
-        return cls(checkpoint, task, train[: setting.k], test, train[setting.k :])
+        train, test = ([replace(e, answer=labels[e.label or 0]) for e in its] for its in (data.train, data.test))
+        return cls(checkpoint, task, labels, train[: setting.k], test, train[setting.k :])
 
     @cached_property
     def spans(self) -> TokenSpans:
+        """Where the parts of the lines stand."""
         return TokenSpans.of(self.checkpoint, self.task, self.shown)
 
     @cached_property
@@ -131,15 +136,19 @@ class _Lesson:
         return lines
 
     @cached_property
+    def prefix(self) -> Prefix:
+        """The context."""
+        return scoring.encode(self.checkpoint, self.spans.ids)
+
+    @cached_property
     def label_of_line(self) -> Int[Tensor, " k"]:
+        """The number of the label of each line."""
         return torch.tensor([example.label for example in self.shown])
 
-    def passed(self, examples: Sequence[Example]) -> Pass:
-        """Some words after the context."""
-        prefix = scoring.encode(self.checkpoint, self.spans.ids)
-        return interventions.after_context(
-            self.checkpoint, prefix, [*map(self.task.prompt, examples)], self.task.labels
-        )
+    def passed(self, examples: Sequence[Example], prefix: Prefix | None = None) -> Pass:
+        """Some words after the context, or after one that was changed."""
+        prompts = [*map(self.task.prompt, examples)]
+        return interventions.after_context(self.checkpoint, prefix or self.prefix, prompts, self.labels)
 
     @cached_property
     def tokens(self) -> Int[Tensor, " c"]:
@@ -148,7 +157,7 @@ class _Lesson:
         return torch.tensor(tokens)
 
 
-def _attention_to_lines(last: Pass, lines: Float[Tensor, "k N"]) -> Float[Tensor, "n layers heads k"]:
+def attention_to_lines(last: Pass, lines: Float[Tensor, "k N"]) -> Float[Tensor, "n layers heads k"]:
     """What each head attends to the label of each line, at the last token of each query."""
     kept: list[Tensor] = []
 
@@ -203,17 +212,17 @@ def _exchanged(y: Int[Tensor, " k"], a: Int[Tensor, " n"], c: Int[Tensor, " n"])
     return ((taken[..., None] == y) & (four[:, None] == four)).float()
 
 
-def _margin(logits: Float[Tensor, "... c"], label: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
+def margin(logits: Float[Tensor, "... c"], label: Int[Tensor, "..."]) -> Float[Tensor, "..."]:
     """The logit of a label above the mean of the others."""
     own = logits.gather(-1, label.expand(logits.shape[:-1])[..., None])[..., 0]
     c = logits.shape[-1]
     return (c * own - logits.sum(-1)) / (c - 1)
 
 
-def _rank(lesson: _Lesson) -> dict[str, Float[Tensor, "layers heads"]]:
+def _rank(lesson: VoteLesson) -> dict[str, Float[Tensor, "layers heads"]]:
     """Of each head, on the other words: what flattening it costs the answer, its attention, how often it agrees."""
     last = lesson.passed(lesson.others).at_last()
-    a, y = _attention_to_lines(last, lesson.lines), lesson.label_of_line
+    a, y = attention_to_lines(last, lesson.lines), lesson.label_of_line
     logits = last.run().logits[:, lesson.tokens]
     answer = logits.argmax(-1)
     attention = a.sum(-1).mean(0)
@@ -221,7 +230,7 @@ def _rank(lesson: _Lesson) -> dict[str, Float[Tensor, "layers heads"]]:
     heads = one_hot(tried, attention.numel()).bool().unflatten(1, attention.shape)
     k = len(y)
     flat = torch.full((len(tried), len(answer), k, k), 1 / k)
-    cost = _margin(logits, answer) - _margin(_edited(last, lesson.lines, heads, flat)[..., lesson.tokens], answer)
+    cost = margin(logits, answer) - margin(_edited(last, lesson.lines, heads, flat)[..., lesson.tokens], answer)
     effect = torch.zeros(attention.numel()).scatter(0, tried, cost.mean(1))
     agrees = ((a @ one_hot(y, 4).float()).argmax(-1) == answer[:, None, None]).float().mean(0)
     return {"effect": effect.unflatten(0, attention.shape), "attention": attention, "agrees": agrees}
@@ -230,7 +239,7 @@ def _rank(lesson: _Lesson) -> dict[str, Float[Tensor, "layers heads"]]:
 # Sets of heads.
 
 
-def _named(heads: str) -> list[HeadIndex]:
+def named_heads(heads: str) -> list[HeadIndex]:
     """The heads that a grid names, as (layer, head)."""
     return [(int(layer), int(head)) for layer, _, head in (one.partition(".") for one in heads.split())]
 
@@ -253,22 +262,22 @@ def _random_like(heads: Bool[Tensor, "layers heads"], generator: torch.Generator
     return found
 
 
-def _sets(setting: _VoteSetting, shape: Sequence[int], rule: str) -> dict[str, Bool[Tensor, "layers heads"]]:
+def head_sets(setting: VoteSetting, shape: Sequence[int], rule: str) -> dict[str, Bool[Tensor, "layers heads"]]:
     """The sets of heads of a setting, by kind and number."""
-    generator, effect = setting.generator(17, setting.cue + rule), _named(setting.effect)
+    generator, effect = setting.generator(17, setting.cue + rule), named_heads(setting.effect)
     sets = {}
     for m in SIZES if setting.sizes == "all" else (10,):
         sets[f"effect {m}"] = of_effect = _mask(shape, effect[:m])
         sets[f"random {m}"] = _random_like(of_effect, generator)
-    sets["attention 10"] = _mask(shape, _named(setting.attention))
-    sets["agreement 10"] = _mask(shape, _named(setting.agreement))
+    sets["attention 10"] = _mask(shape, named_heads(setting.attention))
+    sets["agreement 10"] = _mask(shape, named_heads(setting.agreement))
     return sets | {"all": torch.ones(*shape, dtype=torch.bool)}
 
 
 # Edits.
 
 
-def _edits(lesson: _Lesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) -> Iterator[dict[str, Any]]:
+def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) -> Iterator[dict[str, Any]]:
     """A row for each edit of each set: how often the right label, the one that is aimed at, or the same is given.
 
     By the four labels, and ("_all") by the most probable of all tokens; `log_odds` is what the edit adds to the logit
@@ -325,7 +334,7 @@ def _edits(lesson: _Lesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) ->
         yield from rows(edit, ["effect 10", "random 10", "all"], mixes, every=True)
 
 
-def _votes(lesson: _Lesson, heads: Bool[Tensor, "layers heads"]) -> Iterator[dict[str, Any]]:
+def _votes(lesson: VoteLesson, heads: Bool[Tensor, "layers heads"]) -> Iterator[dict[str, Any]]:
     """For each query the label that is right, the answer, the vote of the heads, and the label that they always favour.
 
     The last is the one with most of their attention over the other words, whatever is asked.
@@ -333,7 +342,7 @@ def _votes(lesson: _Lesson, heads: Bool[Tensor, "layers heads"]) -> Iterator[dic
     labels = one_hot(lesson.label_of_line, 4).float()
     last = lesson.passed(lesson.queries).at_last()
     votes, constant = (
-        _attention_to_lines(its, lesson.lines)[:, heads].sum(1) @ labels
+        attention_to_lines(its, lesson.lines)[:, heads].sum(1) @ labels
         for its in (last, lesson.passed(lesson.others).at_last())
     )
     answers = last.run().logits[:, lesson.tokens].argmax(-1).tolist()
@@ -343,11 +352,11 @@ def _votes(lesson: _Lesson, heads: Bool[Tensor, "layers heads"]) -> Iterator[dic
         yield {"query": i, "right": query.label, "answer": answers[i], "vote": vote, "favoured": favoured}
 
 
-class Vote(OnCheckpoint[_VoteSetting]):
+class Vote(OnCheckpoint[VoteSetting]):
     """Computes the lessons of each setting, under rule A and under rule B."""
 
     name = "vote"
-    setting = _VoteSetting
+    setting = VoteSetting
     protocol = 1
     slowest_first = (
         *("checkpoint", "part", "labels", "template", "sizes", "cue", "k", "n_queries"),
@@ -356,11 +365,11 @@ class Vote(OnCheckpoint[_VoteSetting]):
     shown = ("right",)
     usual: ClassVar = {"k": 16, "n_queries": 24}
 
-    def parts(self, setting: _VoteSetting) -> dict[str, Any]:
+    def parts(self, setting: VoteSetting) -> dict[str, Any]:
         """Weights; what is drawn is named by the setting."""
         return {"weights": self._weights(setting.checkpoint)}
 
-    def compute(self, setting: _VoteSetting, *, progress: bool) -> Computed:
+    def compute(self, setting: VoteSetting, *, progress: bool) -> Computed:
         """One setting.
 
         - "settings": the share of right answers without an edit;
@@ -369,15 +378,15 @@ class Vote(OnCheckpoint[_VoteSetting]):
         """
         checkpoint, tables = self._load(setting.checkpoint), {"heads": [], "edits": [], "queries": []}
         for rule in "AB":
-            lesson = _Lesson.of(checkpoint, setting, rule)
+            lesson = VoteLesson.of(checkpoint, setting, rule)
             if setting.part == "rank":
                 scores = by_head(_rank(lesson))
                 tables["heads"] += [
                     {"rule": rule, **dict(zip(scores, row, strict=True))} for row in zip(*scores.values(), strict=True)
                 ]
                 continue
-            shape = len(checkpoint.model.base_model.layers), checkpoint.model.config.num_attention_heads
-            sets = _sets(setting, shape, rule)
+            shape = checkpoint.model.config.num_hidden_layers, checkpoint.model.config.num_attention_heads
+            sets = head_sets(setting, shape, rule)
             tables["edits"] += [{"rule": rule, **row} for row in _edits(lesson, sets)]
             tables["queries"] += [{"rule": rule, **row} for row in _votes(lesson, sets["effect 10"])]
         right = [row["right"] for row in tables["edits"] if row["edit"] == "none"]

@@ -12,7 +12,15 @@ from scipy.stats import t as student_t
 from bookbuilder import pages
 from explainer import exercises
 from explainer.exercises.checks import Exercise
-from explainer.theory import duality, linear_transformer, metrics, order, positive_control, regression, task_diversity
+from explainer.theory import (
+    duality,
+    gradient_step_attention,
+    linear_transformer,
+    metrics,
+    order,
+    regression,
+    task_diversity,
+)
 
 EXERCISES = {name: each for name, each in vars(exercises).items() if isinstance(each, Exercise)}
 MISTAKES = [(name, hint, mistake) for name, it in EXERCISES.items() for hint, mistake in it.mistakes.items()]
@@ -190,7 +198,9 @@ def test_another_right_answer_passes(name, capsys):
 def test_the_best_values_reach_the_ceiling():
     exercise = EXERCISES["best_values"]
     for _, inputs in exercise.inputs():
-        assert exercise.same(exercise.outcome(exercise.right, inputs), positive_control.update_cosine_ceiling(*inputs))
+        assert exercise.same(
+            exercise.outcome(exercise.right, inputs), gradient_step_attention.update_cosine_ceiling(*inputs)
+        )
 
 
 def test_the_ridge_layer_is_ridge_regression_where_the_inputs_have_exactly_the_covariance():

@@ -1,46 +1,51 @@
-"""explainer.compare.contradictions: the two groupings of the same answers, the shares of places, and what is stored."""
+"""compare.contradiction_comparison: the two groupings of the same answers, the shares of places, and what is stored."""
 
 import numpy as np
 
-from explainer.compare import contradictions
+from explainer.compare import contradiction_comparison
 from explainer.models import scoring
 from explainer.theory import order, statistics
 
-SETS = range(contradictions.N_SETS)
+SETS = range(contradiction_comparison.N_SETS)
 
 
 def test_both_groupings_have_the_same_answers_and_only_one_keeps_kinds_together():
-    every = {g: [answer for i in SETS for answer in contradictions.answers(g, i)] for g in contradictions.GROUPINGS}
+    every = {
+        g: [answer for i in SETS for answer in contradiction_comparison.answers(g, i)]
+        for g in contradiction_comparison.GROUPINGS
+    }
     together, mixed = every.values()
     assert sorted(together) == sorted(mixed) and len(set(together)) == 4 * len(SETS)
-    kind = {answer: i for i, answers in enumerate(contradictions._LISTS) for answer in answers.split()}
+    kind = {answer: i for i, answers in enumerate(contradiction_comparison._LISTS) for answer in answers.split()}
     for i in SETS:
-        assert len({kind[answer] for answer in contradictions.answers("mixed", i)}) == 4
-        assert {kind[answer] for answer in contradictions.answers("of one kind", i)} == {i}
+        assert len({kind[answer] for answer in contradiction_comparison.answers("mixed", i)}) == 4
+        assert {kind[answer] for answer in contradiction_comparison.answers("of one kind", i)} == {i}
 
 
 def test_every_set_has_a_made_up_word_of_its_own_and_the_prompt_asks_for_it_again():
-    assert len({contradictions.prompt(i, []) for i in SETS}) == len(SETS)
+    assert len({contradiction_comparison.prompt(i, []) for i in SETS}) == len(SETS)
     asked = "lunelel -> red\nlunelel -> blue\nlunelel ->"
-    assert contradictions.prompt(0, ["red", "blue"]) == asked, "not the word of what is stored"
+    assert contradiction_comparison.prompt(0, ["red", "blue"]) == asked, "not the word of what is stored"
 
 
 def test_a_preference_for_a_word_is_no_preference_for_a_place():
     """A model that likes one answer best, wherever it stands, and one that always takes the last."""
     orders = order.orders(4).numpy()
     p = np.array([0.7, 0.1, 0.1, 0.1])[orders]  # of the answer at each position
-    np.testing.assert_allclose(contradictions.share_by_position(np.log(p)), 0.25)
+    np.testing.assert_allclose(contradiction_comparison.share_by_position(np.log(p)), 0.25)
     last = np.tile([0.1, 0.1, 0.1, 0.7], (24, 1))
-    np.testing.assert_allclose(contradictions.share_by_position(np.log(last)), last[0])
+    np.testing.assert_allclose(contradiction_comparison.share_by_position(np.log(last)), last[0])
 
 
 def test_what_is_stored_rises_where_answers_are_unrelated_and_not_where_they_are_of_one_kind():
     """An earlier edition asked eight words with answers of one kind, and called it a preference for the first."""
-    stored = contradictions.stored()
+    stored = contradiction_comparison.stored()
     assert {name: x.shape for name, x in stored.items()} == dict.fromkeys(
-        contradictions.GROUPINGS, (len(SETS), 24, contradictions._LINES)
+        contradiction_comparison.GROUPINGS, (len(SETS), 24, contradiction_comparison._LINES)
     )
-    together, mixed = (contradictions.share_by_position(stored[name]) for name in contradictions.GROUPINGS)
+    together, mixed = (
+        contradiction_comparison.share_by_position(stored[name]) for name in contradiction_comparison.GROUPINGS
+    )
     for place in range(3):
         assert statistics.student(mixed[:, place + 1] - mixed[:, place]).low > 0
     assert statistics.student(together[:, 0] - together[:, 1]).low > 0.05
@@ -56,6 +61,6 @@ def test_log_probs_stand_at_the_place_of_the_answer(monkeypatch):
         return -np.array([[[line.split()[-1] for line in each].index(a) for a in answers] for each in lines])
 
     monkeypatch.setattr(scoring, "candidate_log_probs", log_probs)
-    for grouping in contradictions.GROUPINGS:
-        found = contradictions.log_probs("the model", grouping, 3)
+    for grouping in contradiction_comparison.GROUPINGS:
+        found = contradiction_comparison.log_probs("the model", grouping, 3)
         np.testing.assert_array_equal(found, np.broadcast_to([0, -1, -2, -3], (24, 4)))

@@ -1,14 +1,14 @@
-"""explainer.compare.few_shots: what is stored."""
+"""explainer.compare.few_shot_comparison: what is stored."""
 
 import pytest
 
-from explainer.compare import few_shots
+from explainer.compare import few_shot_comparison
 from explainer.data import tasks
 
 
-@pytest.mark.parametrize("task", few_shots.SWEEPS)
+@pytest.mark.parametrize("task", few_shot_comparison.SWEEPS)
 def test_every_k_of_every_seed_is_stored_with_its_queries(task):
-    sweep, records, data = few_shots.SWEEPS[task], few_shots.stored(task), tasks.load(task)
+    sweep, records, data = few_shot_comparison.SWEEPS[task], few_shot_comparison.stored(task), tasks.load(task)
     assert [(one.seed, one.k) for one in records] == [(seed, k) for seed in sweep.seeds for k in sweep.ks]
     for one in records:
         queries = tasks.queries(data, sweep.queries, one.seed)

@@ -8,7 +8,7 @@ import tiny_models
 from toy_study import DATA
 
 from explainer.compare import comparison
-from explainer.compare.few_shots import Look
+from explainer.compare.few_shot_comparison import Look
 from explainer.data import tasks
 from explainer.models import scoring
 from explainer.theory.statistics import Interval

@@ -7,8 +7,8 @@ import pytest
 from conftest import ROOT
 from javascript import computed, page_of, run_tests
 
-from explainer.explorables import Bets, measured
-from explainer.explorables.base import rounded_to
+from explainer.explorables import Bets, measured_explorables
+from explainer.explorables.explorable_base import rounded_to
 
 STARTS = [Bets(about=about).state() for about in ("comparison", "momentum", "all")]
 GIVEN = dict(agreement=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="previous", lasting="grows")
@@ -20,7 +20,9 @@ def test_javascript(tmp_path):
     changes = [{}, some, GIVEN, GIVEN | {"shown": ["agreement", "lowest"]}, GIVEN | {"shown": list(GIVEN)}]
     states = [start | change for start in STARTS for change in changes]
     computed("bets", states, "{}")  # every state has a picture that says it in words
-    known = dict(starts=STARTS, states=states, choices=measured._CHOICES, numbers=measured._NUMBERS)
+    known = dict(
+        starts=STARTS, states=states, choices=measured_explorables._CHOICES, numbers=measured_explorables._NUMBERS
+    )
     (tmp_path / "bets.json").write_text(json.dumps(known), "utf-8")
     assert run_tests(ROOT / "tests" / "explorables" / "js" / "bets.test.mjs", tmp_path) > 0
 
@@ -35,7 +37,7 @@ def test_results_are_computed_again_from_the_tables():
 def test_numbers_that_the_chapters_tell():
     """Of the bets in words: 0.38 between 0.20 and 0.71; -0.06, 0.15 and 0.03 nats."""
     stored = Bets.stored()
-    assert [round(stored[name][0], 2) for name in measured._NUMBERS] == [0.38, 0.20, 0.71]
+    assert [round(stored[name][0], 2) for name in measured_explorables._NUMBERS] == [0.38, 0.20, 0.71]
     assert [round(gain[1], 2) for gain in stored["lasting"]["gains"]] == [-0.06, 0.15, 0.03]
 
 

@@ -11,7 +11,7 @@ from javascript import close, computed, normals, tensor, uniforms
 from scipy import integrate
 
 from explainer.explorables import MemoryOrRidge, OneHead, OnePlane, PhasePlane, SoftmaxBend
-from explainer.explorables.computed import _AVERAGES
+from explainer.explorables.computed_explorables import _AVERAGES
 from explainer.theory import duality, fast_weights, metrics, momentum, regression, task_diversity
 from explainer.theory import linear_transformer as lt
 

@@ -11,7 +11,7 @@ from conftest import ROOT
 from javascript import OVERFLOWS, close, computed, run_tests, show
 
 from explainer.explorables import InContextRegression
-from explainer.explorables import computed as pg
+from explainer.explorables import computed_explorables as pg
 from explainer.models import in_context_gpt as gpt
 from explainer.theory import regression as rp
 from explainer.theory.linear_transformer import prediction

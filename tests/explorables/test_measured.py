@@ -7,11 +7,20 @@ import pytest
 import torch
 from javascript import close, computed
 
-from explainer.explorables import Contrast, Ladder, RealHead, Swap, WhichBox, Yardstick, measured, running_prompt
-from explainer.explorables.base import rounded_to
-from explainer.explorables.measured import _LEARNERS, _PROBES, _UNNAMED, LESSONS, SIDES
+from explainer.explorables import (
+    Contrast,
+    Ladder,
+    RealHead,
+    Swap,
+    WhichBox,
+    Yardstick,
+    measured_explorables,
+    running_prompt_explorables,
+)
+from explainer.explorables.explorable_base import rounded_to
+from explainer.explorables.measured_explorables import _LEARNERS, _PROBES, _UNNAMED, LESSONS, SIDES
 from explainer.models import architectures, loading
-from explainer.results import agreement
+from explainer.results import agreement_results
 from explainer.results.published import results
 from explainer.theory import duality, regression
 
@@ -22,24 +31,24 @@ EXACT = range(4)  # rungs
 
 def some_draws(n: int, seed: int = 1):
     kept = Ladder.stored()
-    return running_prompt._draws(kept["spread"], kept["shared"], n, seed)
+    return running_prompt_explorables._draws(kept["spread"], kept["shared"], n, seed)
 
 
 def test_missed_is_the_sine_of_the_angle():
     generator = torch.Generator().manual_seed(0)
     attention, step = (torch.randn(6, generator=generator, dtype=torch.float64) for _ in range(2))
     cosine = torch.cosine_similarity(attention, step, dim=0).item()
-    assert running_prompt._missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
-    assert running_prompt._missed(attention, -3 * attention) < 1e-15
-    assert running_prompt._missed(attention, 0 * step) == 1
+    assert running_prompt_explorables._missed(attention, step) == pytest.approx(math.sqrt(1 - cosine**2))
+    assert running_prompt_explorables._missed(attention, -3 * attention) < 1e-15
+    assert running_prompt_explorables._missed(attention, 0 * step) == 1
     scales = torch.linspace(-3, 3, 601, dtype=torch.float64)
     by_search = min(duality.relative_error(s * step, attention) for s in scales)
-    assert running_prompt._missed(attention, step) == pytest.approx(by_search, abs=1e-4)
+    assert running_prompt_explorables._missed(attention, step) == pytest.approx(by_search, abs=1e-4)
 
 
 def test_a_step_misses_nothing_below_softmax_and_much_where_its_condition_fails():
     for one in some_draws(50):
-        found = running_prompt._on_draw(one)
+        found = running_prompt_explorables._on_draw(one)
         assert len(found) == 5
         assert max(found[rung].here for rung in EXACT) < 1e-12
         assert min(found[rung].other for rung in EXACT[1:]) > 1e-6
@@ -57,12 +66,12 @@ def test_draws_have_the_stored_spread():
 
 def test_stored_shares_of_draws_are_computed_again():
     kept = Ladder.stored()
-    draws = running_prompt._draws(kept["spread"], kept["shared"], running_prompt._DRAWS)
-    for rung, sample in enumerate(running_prompt._on_draws(draws)):
+    draws = running_prompt_explorables._draws(kept["spread"], kept["shared"], running_prompt_explorables._DRAWS)
+    for rung, sample in enumerate(running_prompt_explorables._on_draws(draws)):
         for column in ("here", "other"):
-            _, median, _ = running_prompt._quartiles([getattr(one, column) for one in sample])
+            _, median, _ = running_prompt_explorables._quartiles([getattr(one, column) for one in sample])
             assert median == pytest.approx(kept[column][rung][1], abs=1e-3), (rung, column)
-    assert running_prompt._by_sign(draws) == pytest.approx(kept["signs"], abs=1e-3)
+    assert running_prompt_explorables._by_sign(draws) == pytest.approx(kept["signs"], abs=1e-3)
 
 
 def test_the_drawing_keeps_the_shares_and_shows_all_rungs():
@@ -81,17 +90,22 @@ def test_the_drawing_keeps_the_shares_and_shows_all_rungs():
 
 @pytest.mark.slow
 def test_stored_shares_of_heads_are_the_checkpoints():
-    kept, prompt = Ladder.stored(), running_prompt._read_heads(loading.load(dtype=torch.float32, device="cpu"))
-    assert running_prompt._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
-    found = [running_prompt._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
+    kept, prompt = (
+        Ladder.stored(),
+        running_prompt_explorables._read_heads(loading.load(dtype=torch.float32, device="cpu")),
+    )
+    assert running_prompt_explorables._logits_of(prompt) == pytest.approx((kept["spread"], kept["shared"]), abs=0.02)
+    found = [running_prompt_explorables._on_head(h.query, h.keys, h.values) for layer in prompt.heads for h in layer]
     assert len(found) == kept["heads"]
     for column in ("here", "other"):
-        quartiles = running_prompt._quartiles([getattr(one, column) for one in found])
+        quartiles = running_prompt_explorables._quartiles([getattr(one, column) for one in found])
         assert quartiles == pytest.approx(kept[column][5], abs=5e-3)
-    _, i, j = running_prompt._strongest_head(prompt)
+    _, i, j = running_prompt_explorables._strongest_head(prompt)
     assert [i + 1, j + 1] == kept["chosen"][:2]
     head = prompt.heads[i][j]
-    assert running_prompt._on_head(head.query, head.keys, head.values) == pytest.approx(kept["chosen"][2:], abs=5e-3)
+    assert running_prompt_explorables._on_head(head.query, head.keys, head.values) == pytest.approx(
+        kept["chosen"][2:], abs=5e-3
+    )
 
 
 # RealHead: softmax does not see a vector added to all keys, and what is stored is the head of the checkpoint.
@@ -109,10 +123,10 @@ def matrices(head: dict, shift: float) -> tuple[torch.Tensor, torch.Tensor, torc
 def real_head_case(shift: float) -> dict:
     head = RealHead.stored()
     query, keys, values = matrices(head, shift)
-    soft, linear = running_prompt._changes(query, keys, values, head["n"])
+    soft, linear = running_prompt_explorables._changes(query, keys, values, head["n"])
     answer = torch.tensor(head["answer"], dtype=torch.float64)[:, None]
-    of_answer = [change.item() for change in running_prompt._changes(query, keys, answer, head["n"])]
-    as_it_is = running_prompt._changes(*matrices(head, 0.0), head["n"])
+    of_answer = [change.item() for change in running_prompt_explorables._changes(query, keys, answer, head["n"])]
+    as_it_is = running_prompt_explorables._changes(*matrices(head, 0.0), head["n"])
     rate = (as_it_is[0] @ as_it_is[1] / (as_it_is[1] @ as_it_is[1])).item()
     return dict(
         shares=duality.scaled_logits(query, keys).softmax(0).tolist(),
@@ -148,7 +162,7 @@ def test_javascript_has_the_numbers_of_python():
 
 @pytest.fixture(scope="module")
 def prompt():
-    return running_prompt._read_heads(loading.load(dtype=torch.float32, device="cpu"))
+    return running_prompt_explorables._read_heads(loading.load(dtype=torch.float32, device="cpu"))
 
 
 @pytest.mark.slow
@@ -172,7 +186,7 @@ def test_basis_and_direction_change_no_number(prompt):
     )
     for shift in SHIFTS:
         moved = head.keys + shift * head.keys.mean(0)
-        soft, linear = running_prompt._changes(head.query, moved, head.values, n)
+        soft, linear = running_prompt_explorables._changes(head.query, moved, head.values, n)
         case = real_head_case(shift)
         assert case["cosine"] == pytest.approx(torch.cosine_similarity(soft, linear, dim=0).item(), abs=2e-3)
         assert case["nats"][0] == pytest.approx((soft @ direction).item(), abs=2e-3)
@@ -291,7 +305,9 @@ def test_the_default_is_drawn_as_measured():
 
 
 def yardstick() -> float:
-    return agreement.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")["yardstick"].estimate
+    return agreement_results.cost_of_other_examples(agreement_results.pairs("agreement"), "sim_aou")[
+        "yardstick"
+    ].estimate
 
 
 def test_javascript_has_the_yardstick_of_the_tables():
@@ -343,16 +359,18 @@ def errors() -> dict:
 
 
 def test_the_stored_answers_are_computed_again(errors):
-    stored, few = WhichBox.stored(), WhichBox.measured(n=measured._SHOWN)
-    assert stored["n"] == measured._PROMPTS and few.keys() == stored.keys()
+    stored, few = WhichBox.stored(), WhichBox.measured(n=measured_explorables._SHOWN)
+    assert stored["n"] == measured_explorables._PROMPTS and few.keys() == stored.keys()
     assert few["errors"].keys() == stored["errors"].keys() == set(_PROBES)
-    for probe, prompts in measured._probes().items():
-        assert stored["right"][probe] == pytest.approx(prompts.y_q[: measured._SHOWN].tolist(), abs=1e-3)
-        for name, box in measured._boxes().items():
+    for probe, prompts in measured_explorables._probes().items():
+        assert stored["right"][probe] == pytest.approx(prompts.y_q[: measured_explorables._SHOWN].tolist(), abs=1e-3)
+        for name, box in measured_explorables._boxes().items():
             found = box(prompts)
             relative = (regression.squared_errors(found, prompts).sum() / (prompts.y_q**2).sum()).item()
             assert errors[probe][name][0] == pytest.approx(relative, abs=2e-3)
-            assert stored["answers"][probe][name] == pytest.approx(found[: measured._SHOWN].tolist(), abs=5e-3)
+            assert stored["answers"][probe][name] == pytest.approx(
+                found[: measured_explorables._SHOWN].tolist(), abs=5e-3
+            )
             middle, low, high = errors[probe][name]
             assert low <= middle <= high
 

@@ -9,8 +9,8 @@ import pytest
 
 from bookbuilder.renderers import _figure_html, widget_html
 from explainer.explorables import Bets
-from explainer.figures import Table, texts
-from explainer.results import agreement, reporting
+from explainer.figures import Table, figure_texts
+from explainer.results import agreement_results, reporting
 
 STARTER = "SmolLM2-135M-Instruct"
 SAID = f"Stored, computed with {STARTER}"
@@ -20,21 +20,21 @@ SAID = f"Stored, computed with {STARTER}"
 def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypatch, checkpoint):
     monkeypatch.setenv("EXPLAINER_MODEL", "other")
     said = f", computed with {checkpoint}" if checkpoint not in ("other", "") else ""
-    assert texts._of_checkpoint(checkpoint) == said
-    assert f">Stored{html.escape(said)}<" in texts.badge("Stored: 8 runs.", checkpoint)
+    assert figure_texts._of_checkpoint(checkpoint) == said
+    assert f">Stored{html.escape(said)}<" in figure_texts.badge("Stored: 8 runs.", checkpoint)
     monkeypatch.delenv("EXPLAINER_MODEL")
-    assert texts._of_checkpoint(checkpoint) == ""
+    assert figure_texts._of_checkpoint(checkpoint) == ""
 
 
 def test_figures_tables_and_explorables_say_it(monkeypatch):
-    provenance = reporting.provenance(agreement.pairs("agreement", seed=0))
+    provenance = reporting.provenance(agreement_results.pairs("agreement", seed=0))
     own = {"caption": "A caption.", "alt": "Alt."}
     told = {"stored": own, "more": own | {"provenance": "{provenance} Quoted."},
             "starter": own | {"provenance": "Stored: {checkpoint}."}, "live": own}  # fmt: skip
-    monkeypatch.setattr(texts, "_texts", lambda chapter: told)
+    monkeypatch.setattr(figure_texts, "_texts", lambda chapter: told)
     monkeypatch.setenv("EXPLAINER_MODEL", "other")
-    shown, words = [], texts.Texts("a")
-    monkeypatch.setattr(texts, "display", lambda of, **_: shown.append(of))
+    shown, words = [], figure_texts.Texts("a")
+    monkeypatch.setattr(figure_texts, "display", lambda of, **_: shown.append(of))
     for name, given in (("stored", provenance), ("stored", (provenance, provenance)), ("more", provenance)):
         figure = words.figure(name, go.Figure(), provenance=given)
         figure._ipython_display_()
@@ -57,14 +57,14 @@ def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypat
     assert see.endswith("See &lt;a&gt;.") and 'class="xp-badge' in see
     assert below == (' class="xp-sample"><summary>How it was measured</summary><p>20 draws &amp; more.</p></details>')
     shown = []
-    monkeypatch.setattr(texts, "display", lambda of, **_: shown.append(of))
-    texts._Captioned({}, "See.", "Alt.", "Live.", "20 draws.")._ipython_display_()
+    monkeypatch.setattr(figure_texts, "display", lambda of, **_: shown.append(of))
+    figure_texts._Captioned({}, "See.", "Alt.", "Live.", "20 draws.")._ipython_display_()
     figure = SimpleNamespace(content=shown[0].to_plotly_json())
     assert "See.<details" in _figure_html(figure) and "<p>20 draws.</p></details></figcaption>" in _figure_html(figure)
     assert "See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
-    drawing = texts._Drawing("<svg x><svg ></svg></svg>", "C & d.", 'An "alt".')._repr_mimebundle_()["text/html"]
+    drawing = figure_texts._Drawing("<svg x><svg ></svg></svg>", "C & d.", 'An "alt".')._repr_mimebundle_()["text/html"]
     drawn = '<svg role="img" aria-label="An &quot;alt&quot;." x><svg ></svg></svg><figcaption>C &amp; d.</figcaption>'
     assert drawn in drawing
-    assert texts.figcaption("", "See.") == "<figcaption> See.</figcaption>"
+    assert figure_texts.figcaption("", "See.") == "<figcaption> See.</figcaption>"
     with pytest.raises(ValueError, match="'Measured: x' does not say"):
-        texts.badge("Measured: x")
+        figure_texts.badge("Measured: x")

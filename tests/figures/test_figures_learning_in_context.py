@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explainer.figures.learning_in_context import measured
+from explainer.figures.learning_in_context_figures import measured
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 

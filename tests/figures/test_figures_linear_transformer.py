@@ -1,6 +1,6 @@
 """The figures of the chapter on the linear transformer."""
 
-from explainer.figures import linear_transformer as figures
+from explainer.figures import linear_transformer_figures as figures
 
 
 def test_a_cell_has_an_interval_over_seeds_and_none_for_one_run():

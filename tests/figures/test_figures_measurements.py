@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from explainer.figures import measurements
+from explainer.figures import measurement_figures
 from explainer.theory.statistics import Interval
 
 A, B, ROUNDING = Interval(0.2, 0.1, 0.4), Interval(3.0, 2.5, 3.5), Interval(1e-29, 0.0, 1e-28)
 
 
 def test_lines_across_and_cut_points():
-    figure = measurements.points_on_curves(
+    figure = measurement_figures.points_on_curves(
         {}, {"OLS": {5: ROUNDING}}, "M", "error", levels={"1/3": 1 / 3}, marks={"here": 18.0}, smallest=1e-3, log="y"
     )
     assert list(figure.data[0].y) == [1e-3]
@@ -24,4 +24,4 @@ def test_lines_across_and_cut_points():
 
 
 def test_count_and_range_are_those_of_numbers_and_of_estimates():
-    assert measurements.count_and_range([B, 0.5, A, 7]) == (4, 0.2, 7)
+    assert measurement_figures.count_and_range([B, 0.5, A, 7]) == (4, 0.2, 7)

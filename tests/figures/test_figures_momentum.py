@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explainer.figures import momentum
+from explainer.figures import momentum_figures
 
 B, T, VOCABULARY = 60, 24, 5
 
@@ -22,7 +22,7 @@ def shifted(tokens, lag):
 
 
 def test_what_the_output_holds_is_read_back_and_nothing_else(tokens):
-    found = momentum.readout_by_lag(shifted(tokens, 3), tokens, [1, 2, 3, 4], first=4)
+    found = momentum_figures.readout_by_lag(shifted(tokens, 3), tokens, [1, 2, 3, 4], first=4)
     assert found[2] == pytest.approx(1, abs=1e-4)
     assert all(abs(value) < 0.05 for value in (*found[:2], found[3]))
 
@@ -34,15 +34,15 @@ def test_readout_is_least_squares_on_the_first_half(tokens):
     fit, *_ = np.linalg.lstsq(X[:30].reshape(-1, 5), named[:30].reshape(-1, VOCABULARY), rcond=None)
     right = named[30:].reshape(-1, VOCABULARY)
     expected = 1 - ((X[30:].reshape(-1, 5) @ fit - right) ** 2).mean() / right.var(0).mean()
-    assert momentum.readout_by_lag(outputs, tokens, [1], first=2) == [pytest.approx(expected, abs=1e-5)]
+    assert momentum_figures.readout_by_lag(outputs, tokens, [1], first=2) == [pytest.approx(expected, abs=1e-5)]
 
 
 def test_a_quoted_table_is_printed_as_the_paper_prints_it():
-    rows = momentum.quoted_rows({"plain": {"a": 0.5, "b": 0.439}, "momentum": {"a": 1, "b": 0.468}}, 1, 100)
+    rows = momentum_figures.quoted_rows({"plain": {"a": 0.5, "b": 0.439}, "momentum": {"a": 1, "b": 0.468}}, 1, 100)
     assert rows == [("Transformer", "50.0", "43.9"), ("Transformer, with momentum attention", "100.0", "46.8")]
 
 
 def test_ratios_are_taken_pair_by_pair():
     """A pause that hits both of a pair leaves the ratio alone."""
-    rows = momentum.timing_rows({512: [(0.1, 0.11), (0.2, 0.22), (0.4, 0.44)]})
+    rows = momentum_figures.timing_rows({512: [(0.1, 0.11), (0.2, 0.22), (0.4, 0.44)]})
     assert rows == [("512", "200 (150 to 300)", "220 (165 to 330)", "1.10 (1.10 to 1.10)")]

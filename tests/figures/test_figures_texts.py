@@ -12,7 +12,7 @@ from conftest import ROOT
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from explainer.figures import texts
+from explainer.figures import figure_texts
 
 WORDS = ROOT / "src" / "explainer" / "figures" / "words"
 
@@ -24,8 +24,8 @@ def words(monkeypatch):
         "b": {"caption": "C.", "head": ["<i>x</i>", "y"], "rows": [["one", "{n:.2f}"]]},
         "c": {"caption": "C.", "sample": "{n} draws.", "head": ["x"], "rows": [], "facts": "seed {n}"},
     }
-    monkeypatch.setattr(texts, "_texts", lambda chapter: own)
-    return texts.Texts("chapter")
+    monkeypatch.setattr(figure_texts, "_texts", lambda chapter: own)
+    return figure_texts.Texts("chapter")
 
 
 def test_numbers_are_filled_in_one_by_one(words):
@@ -42,7 +42,7 @@ def test_table_takes_rows_of_the_file_or_given_ones(words):
     given = words.table("b", ["z"], [["1"]], provenance="Live.")
     assert (given.head, given.rows, given.provenance) == (["z"], [["1"]], "Live.")
     assert (words.table("c", n=20).sample, given.sample) == ("20 draws.", "")
-    assert texts._filled("{m:.1f}", {"m": {"a": [0.11, 0.2], "b": (1, 2)}}) == "a 0.1, 0.2; b 1.0, 2.0"
+    assert figure_texts._filled("{m:.1f}", {"m": {"a": [0.11, 0.2], "b": (1, 2)}}) == "a 0.1, 0.2; b 1.0, 2.0"
 
 
 @pytest.fixture
@@ -50,12 +50,12 @@ def cell(monkeypatch):
     """Runs code in a notebook whose time passes in `wait(seconds)` only, and returns the origins that it collected."""
     now, shell = [0.0], InteractiveShell(config=Config(HistoryManager={"enabled": False}))
     wait = lambda seconds: now.append(now[-1] + seconds)  # noqa: E731
-    monkeypatch.setattr(texts, "perf_counter", lambda: now[-1])
-    monkeypatch.setattr(texts, "get_ipython", lambda: shell)
+    monkeypatch.setattr(figure_texts, "perf_counter", lambda: now[-1])
+    monkeypatch.setattr(figure_texts, "get_ipython", lambda: shell)
 
     def run(code):
         wait(1000)  # between cells
-        shell.push({"texts": texts, "wait": wait, "told": []})
+        shell.push({"texts": figure_texts, "wait": wait, "told": []})
         shell.run_cell(code)
         return [re.sub(r"\d+ threads?", "n threads", provenance) for provenance in shell.user_ns["told"]]
 

@@ -16,13 +16,13 @@ import torch
 from bookbuilder.renderers import _values
 from explainer import figures
 from explainer.figures import (
-    attention,
-    beside_controls,
-    learning_in_context,
-    linear_transformer,
-    measurements,
-    momentum,
-    verdict,
+    attention_figures,
+    control_figures,
+    learning_in_context_figures,
+    linear_transformer_figures,
+    measurement_figures,
+    momentum_figures,
+    verdict_figures,
 )
 from explainer.results.verdict import Row
 from explainer.theory.statistics import Interval
@@ -46,48 +46,54 @@ DRAWN = {
     "dots in a column": lambda: figures.dot_panels(DOTS, "x", floors=FLOORS, quoted=QUOTED),
     "dots in two columns": lambda: figures.dot_panels(DOTS, "x", columns=2, line=None),
     "curves": lambda: figures.curves([1, 4, 9], {"s": ENDS, "FT": ENDS}, "x", "y"),
-    "curves by rank": lambda: learning_in_context.against_k([1, 4, 9], {"s": ENDS, "t": ENDS}, "y", (0, 1)).add_hline(
-        y=0.4, line_dash="dot"
-    ),
+    "curves by rank": lambda: learning_in_context_figures.against_k(
+        [1, 4, 9], {"s": ENDS, "t": ENDS}, "y", (0, 1)
+    ).add_hline(y=0.4, line_dash="dot"),
     "panels of curves": lambda: figures.curve_panels(CURVES, "x", floors={"one": {"t": {4: A}}}),
     "panels of curves by rank": lambda: figures.curve_panels(CURVES, "x", columns=2, by_rank=True),
     "matrices": lambda: figures.matrices({"a": X - 1, "b": X}),
     "matrices with axes": lambda: figures.matrices({"a": X - 1, "b": X}, ("y", "x")),
-    "tokens": lambda: attention.bar_per_token(["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"),
-    "bars": lambda: attention.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
-    "clouds": lambda: beside_controls.clouds_with_markers(
+    "tokens": lambda: attention_figures.bar_per_token(
+        ["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"
+    ),
+    "bars": lambda: attention_figures.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
+    "clouds": lambda: control_figures.clouds_with_markers(
         {"a": X[0], "b": X[1]}, {"m": {"a": 1, "b": 2}, "n": {"a": 0, "b": -1}}, "x"
     ),
-    "falling losses": lambda: attention.falling_loss(
+    "falling losses": lambda: attention_figures.falling_loss(
         [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
     ),
-    "heads": lambda: attention.head_scores({"a": X / 4, "b": X / 5}, {"a": [(3, 2)], "b": [(0, 1)]}),
-    "gaps": lambda: momentum.gap_curves({"a": GAPS, "b": GAPS[[0]]}),
-    "effects": lambda: momentum.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
-    "layer and step": lambda: linear_transformer.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),
-    "valley": lambda: linear_transformer.curvature_by_imbalance([-1, 0, 2], {"a": [3, 1, 2], "b": [2, 3, 4]}),
-    "learning": lambda: linear_transformer.learning_curves(TIMES, np.arange(10).reshape(5, 2) / 9, [0.3, 5.5], [2, 1]),
-    "missing": lambda: linear_transformer.missing_over_time(
+    "heads": lambda: attention_figures.head_scores({"a": X / 4, "b": X / 5}, {"a": [(3, 2)], "b": [(0, 1)]}),
+    "gaps": lambda: momentum_figures.gap_curves({"a": GAPS, "b": GAPS[[0]]}),
+    "effects": lambda: momentum_figures.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
+    "layer and step": lambda: linear_transformer_figures.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),
+    "valley": lambda: linear_transformer_figures.curvature_by_imbalance([-1, 0, 2], {"a": [3, 1, 2], "b": [2, 3, 4]}),
+    "learning": lambda: linear_transformer_figures.learning_curves(
+        TIMES, np.arange(10).reshape(5, 2) / 9, [0.3, 5.5], [2, 1]
+    ),
+    "missing": lambda: linear_transformer_figures.missing_over_time(
         TIMES, -np.arange(10, 0, -1).reshape(5, 2) / 9, 0.5, [2, 1]
     ),
-    "conserved": lambda: linear_transformer.conserved_over_training({"a": [np.arange(101.0), X[:, 0]], "b": [X[:, 1]]}),
-    "dots on a log axis": lambda: measurements.log_dot_plot(
+    "conserved": lambda: linear_transformer_figures.conserved_over_training(
+        {"a": [np.arange(101.0), X[:, 0]], "b": [X[:, 1]]}
+    ),
+    "dots on a log axis": lambda: measurement_figures.log_dot_plot(
         {"s": {"a b": A, "c": B}, "t": {"c": ALIKE}}, "y", smallest=0.25, floors={"c": 0.4}
     ),
-    "points on curves": lambda: measurements.points_on_curves(
+    "points on curves": lambda: measurement_figures.points_on_curves(
         BOTH, {"N = 20": {10: A}, "GPT": {5: B}}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, smallest=0.15
     ),
-    "points on one log axis": lambda: measurements.points_on_curves(
+    "points on one log axis": lambda: measurement_figures.points_on_curves(
         BOTH, {"GPT": {5: B}}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, log="y"
     ),
-    "paths": lambda: momentum.optimiser_paths(PATHS, kappa=4, levels=[2, 8]),
-    "coefficients": lambda: momentum.recalled_coefficients(X[0], X[1], X, X / 2, 0.9),
-    "errors by spread": lambda: attention.quartile_bands(
+    "paths": lambda: momentum_figures.optimiser_paths(PATHS, kappa=4, levels=[2, 8]),
+    "coefficients": lambda: momentum_figures.recalled_coefficients(X[0], X[1], X, X / 2, 0.9),
+    "errors by spread": lambda: attention_figures.quartile_bands(
         [0.25, 1, 4], {"a": X.T, "b": X.T / 2}, "x", "y", [0.01, 0.1, 1]
     ),
-    "drift": lambda: attention.quartile_bands(range(1, len(X) + 1), {"a": X, "b": X / 2}, "x", "y"),
-    "gate": lambda: attention.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
-    "shares": lambda: verdict.row_positions({n: {"row": Row(A, A, A, A, 3)} for n in ("<a>", "b")}),
+    "drift": lambda: attention_figures.quartile_bands(range(1, len(X) + 1), {"a": X, "b": X / 2}, "x", "y"),
+    "gate": lambda: attention_figures.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
+    "shares": lambda: verdict_figures.row_positions({n: {"row": Row(A, A, A, A, 3)} for n in ("<a>", "b")}),
 }
 
 

@@ -16,8 +16,8 @@ from explainer.models import finetuning, loading, scoring
 from explainer.results import published
 from explainer.theory import metrics
 from explainer_lab.agreement import Agreement, _AgreementSetting
+from explainer_lab.lab_store import Store
 from explainer_lab.on_checkpoint import one_label_accuracy
-from explainer_lab.store import Store
 
 K, N, LR, EPOCHS = 4, 5, 1e-2, 3
 

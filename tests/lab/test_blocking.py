@@ -5,7 +5,7 @@ import pytest
 from toy_study import rows
 
 from explainer.models import scoring
-from explainer_lab import blocking, lessons
+from explainer_lab import blocking, lab_lessons
 from explainer_lab.blocking import LABELS, LESSONS, TASK, Blocking, _Lines, _run_blocking
 
 
@@ -77,7 +77,7 @@ def test_answers_are_those_after_the_lines(directory, checkpoint):
     parts = {kinds: lines.draw(kinds, 4) for kinds in ("X", "Z", "XY", "Y")}
     lines.draw("X", 4)
     asked = lines.draw("Y", 4)
-    context = lessons.context(checkpoint, TASK, parts["Z"] + parts["XY"])
+    context = lab_lessons.context(checkpoint, TASK, parts["Z"] + parts["XY"])
     log_probs = scoring.candidate_log_probs(checkpoint, context, [TASK.prompt(e) for e in asked], LABELS)
     right = log_probs.argmax(1) == [e.label for e in asked]
     (row,) = rows(tables["answers"], kind="ICL", lesson="control", cue="Y")

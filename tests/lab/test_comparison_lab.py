@@ -12,7 +12,7 @@ from explainer.compare.comparison import ComparisonSetting
 from explainer.models import loading
 from explainer.results import papers
 from explainer_lab.comparison import Comparison
-from explainer_lab.store import SETTING, Store
+from explainer_lab.lab_store import SETTING, Store
 
 
 @pytest.fixture(scope="module")

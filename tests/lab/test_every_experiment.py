@@ -14,15 +14,17 @@ import torch
 from published_grids import EXPERIMENTS
 from toy_study import contents, write_corpus
 
-from explainer.data import associative_recall
+from explainer.data import recall_data
 from explainer.data.files import published_directory, rounded
 from explainer.errors import ExperimentError
 from explainer.models.finetuning import FineTuned
-from explainer_lab import cli, in_context_llama, trained_control
+from explainer_lab import cli, llama_training, trained_control
 from explainer_lab.agreement import Agreement
 from explainer_lab.blocking import Blocking
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.comparison import Comparison
+from explainer_lab.lab_store import Published, Store
+from explainer_lab.label_lines import LabelLines
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
 from explainer_lab.new_rule import NewRule
@@ -32,13 +34,22 @@ from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
 from explainer_lab.rival import Rival
 from explainer_lab.shared_part import SharedPart
-from explainer_lab.store import Published, Store
 from explainer_lab.trained_control import TrainedControl
+from explainer_lab.vote import Vote
 
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows this one ends a process as surely
 WAY = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 SMALL = {"width": 8, "inner": 8, "batch": 4}
 TUNED = {"k": 3, "n_queries": 4, "epochs": 2, "lr": 0.05}
+VOTING = {
+    "cue": "suffix",
+    "k": 4,
+    "n_queries": 4,
+    "sizes": "ten",
+    "effect": "0.0",
+    "attention": "0.1",
+    "agreement": "1.0",
+}
 GRIDS = {
     Comparison: ("comparison", {"task": "capitals", "k": 3, "n_queries": 4}),
     Agreement: ("agreement", TUNED | {"task": "capitals", "lessons": "own", "n_directions": 1}),
@@ -54,13 +65,15 @@ GRIDS = {
     Regression: ("regression", SMALL | {"layers": 1, "heads": 2, "dimension": 2, "n_examples": 4, "steps": 10}),
     Recall: ("recall", SMALL | {"heads": 1, "head_width": 4, "rule": "gated-momentum", "steps": 10}),
     Reversal: ("reversal", {"n_pairs": 4, "epochs": 1, "lr": 0.05}),
+    Vote: ("vote", VOTING | {"part": "edits"}),
+    LabelLines: ("label-lines", VOTING | {"part": "keys"}),
 }  # fmt: skip
 """The command of each experiment, and two settings that differ in a seed and take a second or less."""
 
 KILLED_AT = {TrainedControl: ("2", 2)}
 """What is being put in its place, and for which time: a snapshot; else a second result."""
 
-WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal)
+WEEKLY = (SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal, Vote, LabelLines)
 """They take two to six seconds each, and resume as `Agreement` does: a setting at a time, on a checkpoint."""
 
 
@@ -73,12 +86,12 @@ def given(directory, tmp_path_factory):
 def make_small(patch, cache):
     """What no setting says is small as well, here and in a process that is to be killed."""
     patch.setenv("EXPLAINER_CACHE", str(cache))
-    tiny = in_context_llama.LlamaSetting(n_examples=4, layers=1, heads=2, steps=4, **SMALL)
+    tiny = llama_training.LlamaSetting(n_examples=4, layers=1, heads=2, steps=4, **SMALL)
     patch.setitem(trained_control._MODELS, "tiny", tiny)
-    for module in (in_context_llama, trained_control):
+    for module in (llama_training, trained_control):
         patch.setattr(module, "EVERY", 2)
-    patch.setattr(associative_recall, "N_KEYS", (2, 4))
-    patch.setattr(associative_recall, "N_TEST", 20)
+    patch.setattr(recall_data, "N_KEYS", (2, 4))
+    patch.setattr(recall_data, "N_TEST", 20)
 
 
 def settings_of(kind, given):

@@ -11,7 +11,7 @@ from toy_study import contents
 
 from explainer.errors import ExperimentError, ResultsError, TaskError
 from explainer_lab.experiment import Computed, Experiment
-from explainer_lab.store import Published, Store
+from explainer_lab.lab_store import Published, Store
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 from toy_study import write_corpus
 
-from explainer.models import momentum_attention
+from explainer.models import momentum_models
 from explainer.theory import momentum
-from explainer_lab import corpora, language_models, lm_probes
+from explainer_lab import language_models, training_corpora, training_probes
+from explainer_lab.lab_store import Store
 from explainer_lab.language_models import LanguageModels, TrainingSetting
-from explainer_lab.store import Store
 
 TINY = TrainingSetting(vocabulary=300, layers=1, width=8, heads=2, length=16, batch=2, steps=20, branches=2, warmup=3)
 MOMENTUM = replace(TINY, average="momentum", eta=0.5)
@@ -35,7 +35,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def tokens(file):
-    return corpora.tokens(file, 300)
+    return training_corpora.tokens(file, 300)
 
 
 def trained(setting, tokens, **options):
@@ -63,7 +63,7 @@ def test_variants_have_the_attention_that_they_name():
     for one in (TINY, MOMENTUM, replace(MOMENTUM, average="previous"), replace(MOMENTUM, average="recency_bias")):
         logits[one.variant] = language_models._initial_model(one)(ids).logits
     plain = language_models._initial_model(TINY)
-    assert torch.equal(momentum_attention.with_momentum(plain, 0.5, "previous")(ids).logits, logits["previous-eta0.5"])
+    assert torch.equal(momentum_models.with_momentum(plain, 0.5, "previous")(ids).logits, logits["previous-eta0.5"])
     assert len({tuple(x.flatten().tolist()) for x in logits.values()}) == 4
 
 
@@ -147,7 +147,7 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert not re.search(r" 0/2 |step", capsys.readouterr().err), "a bar that nobody asked for"
     rows, stored = tables["settings"].to_pylist(), [store.load(LanguageModels().identity(one)) for one in pair]
     assert [row["average"] for row in rows] == ["none", "momentum"]
-    assert {one.identity.parts["data"] for one in stored} == {corpora.tokens(file, 300).digest}
+    assert {one.identity.parts["data"] for one in stored} == {training_corpora.tokens(file, 300).digest}
     budgets, curve, blocks, positions = (
         [row for row in tables[name].to_pylist() if row["setting"] == rows[0]["setting"]]
         for name in ("budgets", "curve", "blocks", "positions")
@@ -155,9 +155,11 @@ def test_runs_are_stored_once_with_all_that_determines_them(file, tmp_path, monk
     assert [row["tokens"] for row in budgets] == [5 * 2 * 16, 20 * 2 * 16]
     assert (curve[-1]["tokens"], rows[0]["tokens"]) == (16 * 2 * 16, 20 * 2 * 16)
     assert rows[0]["held_out"] == budgets[1]["held_out"]
-    blocks_of_16, _ = lm_probes.held_out_blocks(corpora.tokens(file, 300), 16, language_models.FINAL_BLOCKS)
+    blocks_of_16, _ = training_probes.held_out_blocks(
+        training_corpora.tokens(file, 300), 16, language_models.FINAL_BLOCKS
+    )
     for name, last in (("counting_one", 1), ("counting_two", 2)):
-        direct = lm_probes.counting_nll(corpora.tokens(file, 300).train, blocks_of_16, last, 300)
+        direct = training_probes.counting_nll(training_corpora.tokens(file, 300).train, blocks_of_16, last, 300)
         assert rows[0][name] == rows[1][name] == pytest.approx(direct, rel=1e-3)
     for n in (0, 1):
         of_one = [row["nll"] for row in blocks if row["tokens"] == budgets[n]["tokens"]]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_study import write_corpus
 
-from explainer_lab import corpora, language_models, lm_probes
+from explainer_lab import language_models, training_corpora, training_probes
 from explainer_lab.language_models import TrainingSetting
 
 V = 300
@@ -25,14 +25,14 @@ def model():
 
 @pytest.fixture(scope="module")
 def tokens(tmp_path_factory):
-    return corpora.tokens(write_corpus(tmp_path_factory.mktemp("corpus") / "own.txt"), V)
+    return training_corpora.tokens(write_corpus(tmp_path_factory.mktemp("corpus") / "own.txt"), V)
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 4), st.integers(1, 31), st.integers(0, 99))
 def test_nll_is_that_of_each_token_given_those_before_it(model, n, length, seed):
     blocks = torch.randint(V, (n, length + 1), generator=torch.Generator().manual_seed(seed))
-    found = lm_probes.token_nll(model, blocks)
+    found = training_probes.token_nll(model, blocks)
     assert found.shape == (n, length) and found.dtype == torch.float64
     with torch.no_grad():
         for block, of_block in zip(blocks, found, strict=True):
@@ -43,13 +43,13 @@ def test_nll_is_that_of_each_token_given_those_before_it(model, n, length, seed)
 
 @given(st.integers(1, 40), st.integers(1, 30))
 def test_blocks_follow_one_another_and_know_their_document(tokens, length, n):
-    blocks, documents = lm_probes.held_out_blocks(tokens, length, n)
+    blocks, documents = training_probes.held_out_blocks(tokens, length, n)
     available = (len(tokens.held_out) - 1) // length
     assert blocks.shape == (min(n, available), length + 1) and len(documents) == len(blocks)
     text = tokens.held_out.unfold(0, length + 1, length)
     rows = [int(i) for block in blocks for i in (text == block).all(1).nonzero()[:1]]
     assert len(rows) == len(blocks)
-    every, names = lm_probes.held_out_blocks(tokens, length, available)
+    every, names = training_probes.held_out_blocks(tokens, length, available)
     assert torch.equal(every, text)
     bounds = [*tokens.starts.tolist(), len(tokens.held_out)]
     for i, name in enumerate(names):
@@ -84,13 +84,13 @@ def looks_up_two(ids):
 
 
 def test_a_copier_copies_and_a_random_model_is_at_chance(model):
-    found = lm_probes.repeated_sequences(Reader(copier), V, half=8, sequences=6)
+    found = training_probes.repeated_sequences(Reader(copier), V, half=8, sequences=6)
     assert found > 0.9
-    assert lm_probes.repeated_sequences(model, V, half=16) < 0.05
+    assert training_probes.repeated_sequences(model, V, half=16) < 0.05
 
 
 def test_few_shot_prompts_show_every_input_once_and_both_labels_equally_often():
-    for ids, labels, answer in lm_probes._few_shot_prompts(V, 8, 50):
+    for ids, labels, answer in training_probes._few_shot_prompts(V, 8, 50):
         rows = ids[:-2].reshape(8, 4)
         assert len(set(rows[:, 0])) == 8 and set(rows[:, 2]) == set(labels)
         assert (rows[:, 2] == labels[0]).sum() == 4
@@ -100,6 +100,8 @@ def test_few_shot_prompts_show_every_input_once_and_both_labels_equally_often():
 
 
 def test_labels_who_looks_up_is_right_who_copies_is_right_half_of_the_time():
-    right, half = (lm_probes.labels_in_context(Reader(how), V, shots=8, prompts=200) for how in (looks_up_two, copier))
+    right, half = (
+        training_probes.labels_in_context(Reader(how), V, shots=8, prompts=200) for how in (looks_up_two, copier)
+    )
     assert right == (1, 1)
     assert half[0] == 1 and 0.35 < half[1] < 0.65

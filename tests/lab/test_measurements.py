@@ -7,8 +7,8 @@ import pytest
 from conftest import ROOT
 
 from explainer import compare
-from explainer.compare.few_shots import SWEEPS
-from explainer.compare.head_circuits import CUTS, SETS, answer_queries
+from explainer.compare.few_shot_comparison import SWEEPS
+from explainer.compare.head_circuit_comparison import CUTS, SETS, answer_queries
 from explainer.data import tasks
 from explainer.data.files import published_json
 from explainer.data.tasks import Example
@@ -31,7 +31,7 @@ def test_a_command_measures_the_starter_checkpoint_and_writes_what_is_published(
 
 def test_few_shots_are_measured_to_four_places_as_they_are_read(monkeypatch):
     def answers(model, data, ks, seed, n):
-        for one in compare.few_shots.stored(data.task.name):
+        for one in compare.few_shot_comparison.stored(data.task.name):
             assert one.k in ks and len(one.prompts) == n
             if one.seed == seed:
                 yield one if one.log_probs is None else replace(one, log_probs=one.log_probs + 4e-5)
@@ -41,7 +41,7 @@ def test_few_shots_are_measured_to_four_places_as_they_are_read(monkeypatch):
 
 
 def test_contradictions_are_measured_to_four_places_as_they_are_read(monkeypatch):
-    stored = compare.contradictions.stored()
+    stored = compare.contradiction_comparison.stored()
     monkeypatch.setattr(contradictions, "log_probs", lambda model, grouping, i: stored[grouping][i] + 4e-5)
     assert contradictions.measure("the model") == published_json("contradictions")
 
@@ -63,13 +63,13 @@ def test_answers_of_which_one_is_half_have_one_order_in_which_none_stays(answers
 
 
 def test_every_condition_of_head_circuits_is_asked_as_it_is_named(checkpoint, monkeypatch):
-    asked = {kind: [(i, i), (i, i + 1)] for i, kind in enumerate(compare.head_circuits.KINDS)}
+    asked = {kind: [(i, i), (i, i + 1)] for i, kind in enumerate(compare.head_circuit_comparison.KINDS)}
     monkeypatch.setattr(head_circuits, "_strongest_heads", lambda _: asked)
     monkeypatch.setattr(
         head_circuits, "answer_queries", lambda _, bench, cut=None, off=(), means=None: (bench, cut, off, means)
     )
     found = head_circuits._answers(checkpoint, "plurals")
-    assert set(found) == set(compare.head_circuits.stored("plurals").answers)
+    assert set(found) == set(compare.head_circuit_comparison.stored("plurals").answers)
     whole, mixed = found["whole"][0], head_circuits._shuffled(found["whole"][0])
     for name, (bench, cut, off, means) in found.items():
         demonstrations = ((),) * len(SETS) if name.endswith("alone") else whole.demonstrations
@@ -97,7 +97,7 @@ def starter():
 def test_a_sample_of_contradictions_is_computed_again(starter, monkeypatch):
     monkeypatch.setattr(contradictions, "N_SETS", 1)
     for grouping, found in contradictions.measure(starter).items():
-        np.testing.assert_allclose(found, compare.contradictions.stored()[grouping][:1], atol=2e-2)
+        np.testing.assert_allclose(found, compare.contradiction_comparison.stored()[grouping][:1], atol=2e-2)
 
 
 @pytest.mark.slow
@@ -118,8 +118,8 @@ def test_a_sample_of_few_shots_is_computed_again(starter, monkeypatch):
 
 @pytest.mark.slow
 def test_a_sample_of_head_circuits_is_computed_again(starter):
-    one, every = (compare.head_circuits.Bench.draw("plurals", sets) for sets in ([0], SETS))
-    alone = compare.head_circuits.Bench.draw("plurals", [0], demonstrations=0)
+    one, every = (compare.head_circuit_comparison.Bench.draw("plurals", sets) for sets in ([0], SETS))
+    alone = compare.head_circuit_comparison.Bench.draw("plurals", [0], demonstrations=0)
     off = head_circuits._strongest_heads(starter)["answer"]
     means = circuits.mean_head_outputs(starter, [columns.ids for columns in every.columns(starter)])
     for name, found in (
@@ -127,5 +127,5 @@ def test_a_sample_of_head_circuits_is_computed_again(starter):
         ("shuffled", answer_queries(starter, head_circuits._shuffled(one))),
         ("off: answer, alone", answer_queries(starter, alone, off=off, means=means)),
     ):
-        stored = compare.head_circuits.stored("plurals").answers[name][0]
+        stored = compare.head_circuit_comparison.stored("plurals").answers[name][0]
         np.testing.assert_allclose(found[0].log_probs, stored.log_probs, atol=2e-2)

@@ -11,7 +11,7 @@ from toy_study import rows
 from explainer.data import tasks
 from explainer.models import interventions, scoring
 from explainer.models.interventions import Pass
-from explainer_lab import lessons, minimal_pairs
+from explainer_lab import lab_lessons, minimal_pairs
 from explainer_lab.minimal_pairs import (
     LESSONS,
     Lesson,
@@ -47,7 +47,7 @@ def tables(directory, checkpoint):
 def trained(pair):
     """The whole training on each lesson."""
     given = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), 0.05) for one in minimal_pairs.LESSONS}
-    found = lessons.trained(pair.checkpoint, pair.setting, given)
+    found = lab_lessons.trained(pair.checkpoint, pair.setting, given)
     return {lesson: of[pair.setting.epochs] for lesson, of in found.items()}
 
 

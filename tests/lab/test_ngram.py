@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from explainer_lab import lm_probes
+from explainer_lab import training_probes
 
 
 @pytest.mark.parametrize("last", [0, 1, 2])
@@ -27,12 +27,12 @@ def test_counting_equals_counting_in_words(last):
         return (counts[word] + len(counts) * shorter) / (counts.total() + len(counts))
 
     expected = [-math.log(probability(row[i], tuple(row[i - last : i]))) for row in rows for i in range(last, 7)]
-    nll = lm_probes.counting_nll(torch.from_numpy(stream), torch.from_numpy(rows), last, 5)
+    nll = training_probes.counting_nll(torch.from_numpy(stream), torch.from_numpy(rows), last, 5)
     assert nll == pytest.approx(np.mean(expected), rel=1e-12)
 
 
 def test_counted_probabilities_sum_to_one():
     stream = torch.randint(3, (50,), generator=torch.Generator().manual_seed(0))
     rows = torch.tensor([[0, 1, word] for word in range(3)])
-    nll = [lm_probes.counting_nll(stream, row[None], 2, 3) for row in rows]
+    nll = [training_probes.counting_nll(stream, row[None], 2, 3) for row in rows]
     assert sum(math.exp(-value) for value in nll) == pytest.approx(1)

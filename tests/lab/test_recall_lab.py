@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explainer.data import associative_recall
+from explainer.data import recall_data
 from explainer.models.fast_weight_model import FastWeightModel, FastWeightSetting
 from explainer_lab import recall
 from explainer_lab.recall import Recall
@@ -15,8 +15,8 @@ TINY = FastWeightSetting(rule="delta", width=8, heads=1, head_width=4, inner=8, 
 
 @pytest.fixture
 def few(monkeypatch):
-    monkeypatch.setattr(associative_recall, "N_KEYS", (2, 4))
-    monkeypatch.setattr(associative_recall, "N_TEST", 20)
+    monkeypatch.setattr(recall_data, "N_KEYS", (2, 4))
+    monkeypatch.setattr(recall_data, "N_TEST", 20)
 
 
 class Oracle(FastWeightModel):
@@ -27,7 +27,7 @@ class Oracle(FastWeightModel):
         self._answers = answers
 
     def forward(self, sequences):
-        return torch.nn.functional.one_hot(self._answers(sequences), associative_recall.VALUES).double()
+        return torch.nn.functional.one_hot(self._answers(sequences), recall_data.VALUES).double()
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,17 @@ class Oracle(FastWeightModel):
     [
         (lambda asked: asked.answers, {"kept": 1.0, "revised": 1.0, "stale": 0.0}),
         (
-            lambda asked: asked.answers.where(asked.stale == associative_recall.NO_STALE, asked.stale),
+            lambda asked: asked.answers.where(asked.stale == recall_data.NO_STALE, asked.stale),
             {"kept": 1.0, "revised": 0.0, "stale": 1.0},
         ),
     ],
 )
 def test_measured_counts_right_and_stale_answers(answers, expected):
-    asked = associative_recall.test_sequences(8)
+    asked = recall_data.test_sequences(8)
     measured = recall._outcomes(Oracle(answers), asked)
     assert {name: measured[name] for name in expected} == expected
     assert measured["n_keys"] == 8
-    assert measured["right"] == associative_recall.N_TEST * 8 * (expected["kept"] + expected["revised"]) / 2
+    assert measured["right"] == recall_data.N_TEST * 8 * (expected["kept"] + expected["revised"]) / 2
     assert measured["retention"] is None and measured["momentum"] is None
     assert measured["rate"] == pytest.approx(0.5, abs=0.2)
 

@@ -5,42 +5,40 @@ import torch
 from scipy.optimize import linprog
 
 from explainer.data import tasks
-from explainer_lab import regression_words
-from explainer_lab.regression_words import DIMENSION, TASK, WORDS
+from explainer_lab import training_words
+from explainer_lab.training_words import DIMENSION, TASK, WORDS
 
 
 def test_points_have_length_one_and_directions_are_at_a_right_angle():
-    assert regression_words.points_of_words().shape == (WORDS, DIMENSION)
-    torch.testing.assert_close(regression_words.points_of_words().norm(dim=-1), torch.ones(WORDS))
+    assert training_words.points_of_words().shape == (WORDS, DIMENSION)
+    torch.testing.assert_close(training_words.points_of_words().norm(dim=-1), torch.ones(WORDS))
     # as when the published trainings began
-    torch.testing.assert_close(
-        regression_words.points_of_words()[0], torch.tensor([-0.6988, -0.7153]), atol=1e-4, rtol=0
-    )
+    torch.testing.assert_close(training_words.points_of_words()[0], torch.tensor([-0.6988, -0.7153]), atol=1e-4, rtol=0)
     for seed in range(3):
-        V = regression_words.directions(seed)
+        V = training_words.directions(seed)
         torch.testing.assert_close(V @ V.T, torch.eye(2), atol=1e-6, rtol=0)
-    assert not torch.allclose(regression_words.directions(0), regression_words.directions(1))
+    assert not torch.allclose(training_words.directions(0), training_words.directions(1))
 
 
 def test_answers_are_signs_and_the_opposite_direction_has_the_opposite_ones():
-    w = regression_words.directions(0)[0]
-    one, opposite = (regression_words.data(v) for v in (w, -w))
-    x, y = regression_words.points_and_signs(one.train)
+    w = training_words.directions(0)[0]
+    one, opposite = (training_words.data(v) for v in (w, -w))
+    x, y = training_words.points_and_signs(one.train)
     assert torch.equal(y, torch.sign(x @ w.double()))
-    assert torch.equal(y, -regression_words.points_and_signs(opposite.train)[1])
+    assert torch.equal(y, -training_words.points_and_signs(opposite.train)[1])
     assert one.train is one.test and all(e.answer == TASK.labels[e.label] for e in one.train)
 
 
 def test_texts_are_demonstrations_of_one_direction_without_a_word_twice():
-    rows = regression_words.sequences(5, 12, torch.Generator().manual_seed(0))
+    rows = training_words.sequences(5, 12, torch.Generator().manual_seed(0))
     assert rows.shape == (5, 1 + 3 * 12) and (rows[:, 0] == 0).all()
-    tokenizer = regression_words.tokenizer()
+    tokenizer = training_words.tokenizer()
     for ids in rows.tolist():
         lines = [[tokenizer.id_to_token(i) for i in ids[start : start + 3]] for start in range(1, len(ids), 3)]
         examples = [tasks.Example({"word": word}, answer, TASK.labels.index(answer)) for word, answer, _ in lines]
         text = "".join(f"{TASK.demonstration(example)}\n" for example in examples)
         assert tokenizer.encode(text).ids == ids[1:]
         assert len({example.fields["word"] for example in examples}) == 12
-        x, y = (part.numpy() for part in regression_words.points_and_signs(examples))
+        x, y = (part.numpy() for part in training_words.points_and_signs(examples))
         separates = linprog(np.zeros(DIMENSION), -y[:, None] * x, -1e-3 * np.ones(12), bounds=(None, None))
         assert separates.success, "some direction has all of these answers"

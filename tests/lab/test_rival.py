@@ -11,7 +11,7 @@ from toy_study import DATA, column
 from explainer.compare import controls
 from explainer.data import tasks
 from explainer.models import architectures, circuits, hooks, interventions, scoring
-from explainer_lab import lessons, rival
+from explainer_lab import lab_lessons, rival
 from explainer_lab.rival import Rival, _run_rival
 
 K, N, M = 3, 5, 4
@@ -74,7 +74,7 @@ def test_one_head_is_replaced_at_the_last_token_and_no_other(found, checkpoint):
     right, shuffled = found.selected[""], found.lessons["_shuffled"]
     mean = right.after.heads().mean(0)[layer, head]
     n_heads = architectures.architecture(checkpoint.model).n_heads
-    context = lessons.context(checkpoint, *shuffled)
+    context = lab_lessons.context(checkpoint, *shuffled)
     queries = right.queries[: rival._N_EFFECTS]
     answers = scoring.distinguishing_tokens(checkpoint, OWN.task, queries)
     change = []
@@ -106,7 +106,7 @@ def test_the_task_vector_is_the_mean_change_and_its_layer_that_which_is_best_for
         logits = found.asked.without.run([interventions.at_last(found.layers[layer].block, vector.add)]).logits
         assert log_probs(tables, f"vector{name}") == pytest.approx(of(found, logits), abs=1e-3), name
     others = torch.stack([torch.cat([change[:i], change[i + 1 :]]).mean(0) for i in range(M)])
-    torch.testing.assert_close(lessons.leave_one_out_mean(change), others)
+    torch.testing.assert_close(lab_lessons.leave_one_out_mean(change), others)
 
 
 def test_the_vector_of_heads_is_the_sum_of_their_parts(tables, found, checkpoint):
@@ -129,7 +129,7 @@ def test_heads_that_are_off_give_their_mean_output_at_every_token(tables, found,
     with circuits.ablate_heads(
         checkpoint, circuits.strongest_heads(effects, 2), circuits.mean_head_outputs(checkpoint, contexts)
     ):
-        prefix = lessons.context(checkpoint, *found.lessons[""])
+        prefix = lab_lessons.context(checkpoint, *found.lessons[""])
         logits = interventions.after_context(checkpoint, prefix, prompts).run().logits
     assert log_probs(tables, "off") == pytest.approx(of(found, logits), abs=1e-3)
 

@@ -14,7 +14,7 @@ from explainer.data import tasks
 from explainer.models import finetuning, interventions, scoring
 from explainer.theory import metrics
 from explainer_lab import shared_part
-from explainer_lab.lessons import PairedPasses
+from explainer_lab.lab_lessons import PairedPasses
 from explainer_lab.on_checkpoint import one_label_accuracy
 from explainer_lab.shared_part import CONTEXTS, SharedPart, _run_shared_part
 

@@ -9,12 +9,12 @@ import torch
 from torch import Generator
 
 from explainer.data.files import reading_weights, rounded
-from explainer.models import deep_linear
+from explainer.models import deep_linear_model
 from explainer.models import in_context_gpt as gpt
 from explainer.models.in_context_gpt import InContextGPT, InContextGPTSetting
 from explainer.theory.optimisation import warmed_up_cosine
-from explainer_lab import small_models as lab
-from explainer_lab.small_models import train_gpt
+from explainer_lab import small_model_training as lab
+from explainer_lab.small_model_training import train_gpt
 
 SMALL = InContextGPTSetting(dimension=3, n_examples=4, layers=2, width=8, heads=2, inner=12, steps=40, batch=16)
 
@@ -114,7 +114,7 @@ TWO = (("transformer", 2, 0), ("GD++", 2, 1))
 
 def sample(n=5):
     prompts = TINY.draw(Generator().manual_seed(1), n, torch.float64)
-    return lab._Sample(deep_linear.moments(prompts), prompts.tasks)
+    return lab._Sample(deep_linear_model.moments(prompts), prompts.tasks)
 
 
 def layers(family="transformer", n_layers=3):
@@ -131,7 +131,7 @@ def runs():
 def test_parameters_are_read_off_the_layers(family):
     stack, G = layers(family), sample().G
     again = lab._layers(family, lab._parameters(family, lab._balanced(stack)), TINY.dimension)
-    torch.testing.assert_close(deep_linear.learned_tasks(again, G), deep_linear.learned_tasks(stack, G))
+    torch.testing.assert_close(deep_linear_model.learned_tasks(again, G), deep_linear_model.learned_tasks(stack, G))
 
 
 def test_fitted_gradient_descent_finds_two_unequal_rates():
@@ -154,7 +154,7 @@ def test_normal_equations_are_those_of_the_error(monkeypatch):
     torch.testing.assert_close(2 * gradient, whole.flatten())
 
     def missed(parameters):
-        return (deep_linear.learned_tasks(made(parameters), of.G) - of.tasks).flatten()
+        return (deep_linear_model.learned_tasks(made(parameters), of.G) - of.tasks).flatten()
 
     J = torch.autograd.functional.jacobian(missed, parameters).flatten(1)
     torch.testing.assert_close(curvature, J.T @ J / len(J))
@@ -190,6 +190,6 @@ def test_book_has_every_start_of_this_schedule():
 def test_stored_errors_of_layers_are_measured_again():
     test = lab._Schedule().sample(20_000, lab._Schedule().test_seed)
     for family, n_layers in {start[:2] for start in lab._STARTS}:
-        for run in deep_linear.stored(family, n_layers):
+        for run in deep_linear_model.stored(family, n_layers):
             if run.at_rest:  # the others err so rarely that few prompts decide
                 assert lab._error(run.layers, test).item() == pytest.approx(run.record["test"][1], rel=0.3)

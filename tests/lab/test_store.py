@@ -1,4 +1,4 @@
-"""explainer_lab.store: what is stored comes back, whole or not at all, and is folded into tables as it went in."""
+"""explainer_lab.lab_store: what is stored comes back, whole or not at all, and is folded into tables as it went in."""
 
 import json
 import math
@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from explainer.data.files import rounded, to_json
 from explainer.errors import ResultsError
-from explainer_lab import store as module
+from explainer_lab import lab_store as module
+from explainer_lab.lab_store import SETTING, Computed, Identity, Published, Store, frames
 from explainer_lab.reversal import Reversal
-from explainer_lab.store import SETTING, Computed, Identity, Published, Store, frames
 
 FIRST = Identity("model-task-k4", {SETTING: {"k": 4, "lr": 0.00016}, "weights": "w", "data": "abc", "protocol": 1})
 RESULT = {"settings": {"accuracy": 0.5}, "queries": {"query": [0, 1], "value": [0.1, None]}}

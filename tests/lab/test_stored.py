@@ -16,8 +16,8 @@ from explainer.data.files import published_directory, rounded
 from explainer.models import loading, memory
 from explainer.results.published import results
 from explainer_lab.comparison import Comparison
+from explainer_lab.lab_store import Published, Store
 from explainer_lab.language_models import LanguageModels
-from explainer_lab.store import Published, Store
 
 GRIDS = grids(Comparison)
 OF_ONE_QUERY = ("sim_aou", "sim_aou_noise", "sim_aou_raw", "sim_am", "sim_am_zsl", "sim_am_delta", "kendall_tau_b")
@@ -212,13 +212,15 @@ def test_zsl_and_icl_of_the_shortest_texts_computed_again_give_what_is_stored(ch
 
 SIZES = {
     "explainer_lab.agreement": {"_N_MAPS": 4, "_N_FOREIGN_CONTEXTS": 3, "_SLOW": 0.1},
-    "explainer_lab.lessons": {"N_RANDOM": 5},
+    "explainer_lab.lab_lessons": {"N_RANDOM": 5},
     "explainer_lab.shared_part": {"N_SELECTION": 16},
     "explainer_lab.new_rule": {"N_HEADS": 10},
     "explainer_lab.blocking": {"_BATCH": 4},
+    "explainer_lab.vote": {"SIZES": (1, 2, 5, 10, 20, 40, 80), "DOSES": (0.05, 0.1, 0.2, 0.5, 1.0), "_LOOKS": 0.01},
+    "explainer_lab.label_lines": {"_EVERY": 3, "TAUS": (2, 4, 8, 16, 32)},
     "explainer_lab.rival": {"N_HEADS": 10, "_N_EFFECTS": 8, "_N_REPEATED": 50},
     "explainer_lab.recall": {"_BETA_2": 0.98, "_SNAPSHOTS": 10},
-    "explainer_lab.in_context_llama": {"EVERY": 100},
+    "explainer_lab.llama_training": {"EVERY": 100},
     "explainer_lab.language_models": {"FINAL_BLOCKS": 200, "POSITIONS": 16, "WEIGHT_DECAY": 0.1, "BETAS": (0.9, 0.98)},
     "explainer.models.finetuning": {"_OUTGROWN": 10.0, "_DIVERGED": 1.5},
     "explainer.models.fast_weight_model": {

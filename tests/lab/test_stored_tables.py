@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from published_grids import INTERVENTIONS, grids
 
-from explainer.results import agreement
-from explainer.results.agreement import UpdateFilter
+from explainer.results import agreement_results
+from explainer.results.agreement_results import UpdateFilter
 from explainer.results.published import results
 from explainer.results.thirds import layer_thirds
-from explainer_lab import language_models, lessons, minimal_pairs, new_rule, recall, rival, shared_part
+from explainer_lab import lab_lessons, language_models, minimal_pairs, new_rule, recall, rival, shared_part
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.minimal_pairs import MinimalPairs
@@ -47,7 +47,7 @@ def test_as_many_heads_are_chosen_as_today():
 def test_as_many_random_directions_are_drawn_as_today(grid):
     """What is stored is the share of them after which an answer is right."""
     queries = results(grid, "queries")
-    right = queries[queries["intervention"].str.contains("random")]["correct"].astype(float) * lessons.N_RANDOM
+    right = queries[queries["intervention"].str.contains("random")]["correct"].astype(float) * lab_lessons.N_RANDOM
     np.testing.assert_allclose(right, right.round(), atol=1e-3)
 
 
@@ -103,7 +103,9 @@ def test_similarities_are_those_of_the_agreement():
     """The same demonstrations, queries and trainings, computed side by side with others."""
     ours = results("shared-part", "pairs")
     own = ours[(ours["a_lesson"] == "own") & (ours["b_kind"] == "FT") & (ours["b_lesson"] == "own")]
-    theirs = agreement.pairs_between(agreement.pairs("agreement"), UpdateFilter("ICL"), UpdateFilter("FT", epochs=10))
+    theirs = agreement_results.pairs_between(
+        agreement_results.pairs("agreement"), UpdateFilter("ICL"), UpdateFilter("FT", epochs=10)
+    )
     keys = ["task", "seed"]
     both = own.set_index(keys)["sim_aou"].to_frame("ours").join(theirs.set_index(keys)["sim_aou"], how="inner")
     assert len(both) == len(own)

@@ -5,14 +5,21 @@ import pytest
 import torch
 from published_grids import GRIDS, first, stored
 
-from explainer.data import associative_recall
+from explainer.data import recall_data
 from explainer.data.files import published_directory
 from explainer.models.fast_weight_model import RULES
 from explainer.results.published import results
-from explainer_lab import corpora, in_context_llama, language_models, recall, small_models, trained_control
+from explainer_lab import (
+    language_models,
+    llama_training,
+    recall,
+    small_model_training,
+    trained_control,
+    training_corpora,
+)
+from explainer_lab.lab_store import Published
 from explainer_lab.language_models import LanguageModels
 from explainer_lab.regression import Regression
-from explainer_lab.store import Published
 
 WEEKLY = pytest.mark.weekly
 SHARES = ["kept", "revised", "stale"]
@@ -26,8 +33,8 @@ def run_of(rule):
 
 
 def require_shares(model, table, within):
-    for n in associative_recall.N_KEYS:
-        again = recall._outcomes(model, associative_recall.test_sequences(n))
+    for n in recall_data.N_KEYS:
+        again = recall._outcomes(model, recall_data.test_sequences(n))
         then = table[table["n_keys"] == n][SHARES].astype(float)
         np.testing.assert_allclose([[again[name] for name in SHARES]], then, atol=within)
 
@@ -57,7 +64,7 @@ def test_a_training_of_a_memory_comes_out_as_it_did():
 
 
 def control_computed_again(setting, model):
-    in_context_llama.save(model, trained_control._snapshot_directory(setting) / str(setting.step))
+    llama_training.save(model, trained_control._snapshot_directory(setting) / str(setting.step))
     return trained_control.TrainedControl().compute(setting, progress=False).tables
 
 
@@ -68,7 +75,7 @@ def cache(monkeypatch, tmp_path):
 
 def test_a_control_with_random_weights_computed_again_gives_what_is_stored(cache):
     setting = first("trained-control", step=0)
-    again = control_computed_again(setting, in_context_llama._initial_model(setting.trained))
+    again = control_computed_again(setting, llama_training._initial_model(setting.trained))
     for state in ("zsl", "icl", "ft"):
         expected = np.stack(stored("trained-control", setting, "queries")[f"{state}_log_probs"])
         np.testing.assert_allclose(again["queries"][f"{state}_log_probs"], expected, atol=0.02)
@@ -83,7 +90,7 @@ def test_a_control_learns_in_context_again(cache):
     """Another processor trains to other weights, and as good ones."""
     torch.set_num_threads(1)
     setting = next(one for one in GRIDS["trained-control"][1] if one.step == one.trained.steps)
-    *_, (_, model) = in_context_llama.train(setting.trained, progress=False)
+    *_, (_, model) = llama_training.train(setting.trained, progress=False)
     again = control_computed_again(setting, model)["settings"]
     assert again["icl_accuracy"] > 0.85 and again["sim_aou"] > again["sim_aou_permuted"]
 
@@ -95,7 +102,7 @@ def test_a_language_model_begins_again_as_it_did(grid):
     """Up to the first point of its curve."""
     setting, experiment = first(grid), LanguageModels()
     assert experiment.identity(setting).key in Published(published_directory() / experiment.name).identities()
-    tokens, model = corpora.tokens(setting.corpus, setting.vocabulary), language_models._initial_model(setting)
+    tokens, model = training_corpora.tokens(setting.corpus, setting.vocabulary), language_models._initial_model(setting)
     evaluate = language_models._Evaluation(setting, tokens, tokens.held_out)
     optimiser, then = language_models._optimiser(model, setting), stored(grid, setting, "curve").iloc[0]
     losses = [
@@ -111,7 +118,7 @@ def test_a_model_of_lines_begins_again_as_it_did(grid):
     """The first losses."""
     run = first(grid)
     assert Regression().identity(run).key in Published(published_directory() / Regression.name).identities()
-    again = small_models.train_gpt(run.plain, prepare=run.prepare, steps=40, progress=False).losses
+    again = small_model_training.train_gpt(run.plain, prepare=run.prepare, steps=40, progress=False).losses
     then, plain = (results(name, seed=run.seed)["losses"].iloc[0] for name in (grid, "lines-plain"))
     np.testing.assert_allclose(again, then[: len(again)], rtol=2e-3)
     assert (run.average == "none") == np.array_equal(then, plain)

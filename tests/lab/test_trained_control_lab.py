@@ -6,8 +6,8 @@ import torch
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
-from explainer_lab import in_context_llama, regression_words, trained_control
-from explainer_lab.in_context_llama import LlamaSetting
+from explainer_lab import llama_training, trained_control, training_words
+from explainer_lab.llama_training import LlamaSetting
 from explainer_lab.trained_control import TrainedControl
 
 TINY = LlamaSetting(n_examples=4, layers=2, width=16, heads=2, inner=16, steps=4, batch=4)
@@ -17,7 +17,7 @@ TINY = LlamaSetting(n_examples=4, layers=2, width=16, heads=2, inner=16, steps=4
 def tiny(monkeypatch, tmp_path):
     monkeypatch.setenv("EXPLAINER_CACHE", str(tmp_path / "cache"))
     monkeypatch.setitem(trained_control._MODELS, "tiny", TINY)
-    for module in (in_context_llama, trained_control):
+    for module in (llama_training, trained_control):
         monkeypatch.setattr(module, "EVERY", 2)
 
 
@@ -26,7 +26,7 @@ def setting(**values):
 
 
 def data_of(seed):
-    return regression_words.data(regression_words.directions(seed)[0])
+    return training_words.data(training_words.directions(seed)[0])
 
 
 def demonstrations(one):
@@ -88,8 +88,8 @@ def test_known_learners_see_what_the_context_has():
     context, training = demonstrations(one)
     queries = comparison.draw_queries(data_of(0), one)
     known = trained_control._known_learners(context, queries)
-    X, y = (part.numpy() for part in regression_words.points_and_signs(context))
-    x_q, _ = (part.numpy() for part in regression_words.points_and_signs(queries))
+    X, y = (part.numpy() for part in training_words.points_and_signs(context))
+    x_q, _ = (part.numpy() for part in training_words.points_and_signs(queries))
     np.testing.assert_allclose(known["least_squares"], x_q @ np.linalg.lstsq(X, y, rcond=None)[0])
     np.testing.assert_allclose(known["gradient_step"], x_q @ X.T @ y / len(y))
     opposite = trained_control._known_learners(training, queries)

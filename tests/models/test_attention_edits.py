@@ -6,7 +6,7 @@ import pytest
 import tiny_models
 import torch
 
-from explainer.models import attention_edits, interventions, scoring
+from explainer.models import architectures, attention_edits, interventions, scoring
 from explainer.models.attention_edits import AttentionEdit
 
 FAMILIES = tiny_models.CONFIGS | tiny_models.MORE
@@ -21,17 +21,18 @@ def passed(request):
     return interventions.after_context(checkpoint, scoring.encode(checkpoint, CONTEXT), PROMPTS)
 
 
-def edit_of(passed, mix):
+def edit_of(passed, mix, more=0):
     layers, n_heads = len(passed.layers), passed.checkpoint.model.config.num_attention_heads
     lines = torch.zeros(len(LINES), passed.mask.shape[1], dtype=torch.float64)
-    lines[range(len(LINES)), LINES] = 1
+    for line, at in zip(lines, LINES, strict=True):
+        line[at : at + 1 + more] = 1
     mix = torch.as_tensor(mix, dtype=torch.float64).expand(len(passed), -1, -1)
     return AttentionEdit(torch.ones(1, 1, layers, n_heads, dtype=torch.bool), lines, mix[:, None])
 
 
 def test_attention_that_is_left_alone_is_transformers_own(passed):
     whole, own = passed.run(), passed.checkpoint.model.config._attn_implementation
-    for change in (lambda _layer, A: A, edit_of(passed, torch.eye(3))):
+    for change in (lambda _layer, A: A, edit_of(passed, torch.eye(3)), edit_of(passed, torch.eye(3), more=1)):
         with attention_edits.changed_attention(passed.checkpoint, change):
             torch.testing.assert_close(passed.run().logits, whole.logits, rtol=0, atol=1e-9)
     assert passed.checkpoint.model.config._attn_implementation == own
@@ -61,6 +62,8 @@ def test_only_some_heads_move_attention_among_lines_and_none_is_lost(passed):
     edited = edit(1, A)
     torch.testing.assert_close(edited.sum(-1), torch.ones(A.shape[:-1], dtype=torch.float64))
     torch.testing.assert_close(edited[:, 0, :, LINES].std(-1), torch.zeros(len(passed), 4, dtype=torch.float64))
+    two = replace(edit_of(passed, torch.full((3, 3), 1 / 3), more=1), heads=heads)(1, A)[:, 0]
+    torch.testing.assert_close(two[..., 8] / two[..., 7], A[:, 0, :, 8] / A[:, 0, :, 7])
     others = [i for i in range(A.shape[-1]) if i not in LINES]
     assert torch.equal(edited[..., others], A[..., others]) and torch.equal(edited[:, 1:], A[:, 1:])
 
@@ -80,3 +83,24 @@ def test_edits_side_by_side_are_each_that_of_a_pass_of_its_own(passed):
         with attention_edits.changed_attention(passed.checkpoint, edit):
             torch.testing.assert_close(logits[:, i], last.run().logits, rtol=0, atol=1e-9)
     assert (logits[:, 1] - logits[:, 0]).abs().max() > 1e-6
+
+
+def test_what_a_head_writes_is_what_the_logit_changes_by_at_first_order(passed):
+    """To a head's output e W_O v is added: the label's logit changes by e times what its line writes."""
+    last, tokens = passed.at_last(), torch.tensor([5, 9, 30])
+    gradients = attention_edits.label_gradients(last, tokens)
+    prefix = scoring.encode(passed.checkpoint, CONTEXT)
+    line = torch.zeros(len(prefix), dtype=torch.bool)
+    line[LINES[0]] = True
+    writes = attention_edits.written(passed.checkpoint, prefix, line, gradients)
+    layer, head = 1, 2
+    architecture = architectures.architecture(passed.checkpoint.model)
+    W_O = architecture.layers[layer].output.weight.unflatten(1, (architecture.n_heads, -1))
+    v = prefix.values[layer][0].repeat_interleave(architecture.n_heads // prefix.values[layer].shape[1], 0)
+    step = 1e-3 * W_O[:, head] @ v[head, LINES[0]]  # not smaller: norms compute in float32
+    edits = [[interventions.at_last(architecture.layers[layer].output, lambda z, s=s: z + s)] for s in (step, -step)]
+    up, down = (last.run(edit).logits[:, tokens] for edit in edits)
+    changed = (up - down) / 2e-3
+    changed = (changed - changed.mean(-1, keepdim=True)).mean(0)
+    torch.testing.assert_close(writes[layer, head], changed, rtol=0, atol=2e-3 * changed.abs().max().item())
+    assert changed.abs().max() > 1e-3

@@ -8,7 +8,7 @@ from conftest import ROOT
 from torch import Generator
 
 from explainer.errors import CheckpointError
-from explainer.models import deep_linear as deep
+from explainer.models import deep_linear_model as deep
 from explainer.theory.linear_transformer import LinearAttention, layerwise_prediction
 from explainer.theory.regression import draw_prompts
 

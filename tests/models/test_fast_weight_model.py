@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from explainer.data import associative_recall
+from explainer.data import recall_data
 from explainer.models import fast_weight_model as fwm
 from explainer.models.fast_weight_model import RULES, FastWeightModel, FastWeightSetting
 from explainer.theory import fast_weights, momentum
@@ -72,7 +72,7 @@ def test_softmax_rules_attend_with_a_bias_and_differ_by_the_average(tokens):
 
 
 def sequences(n_keys=4, seed=0):
-    return associative_recall.draw(3, n_keys, torch.Generator().manual_seed(seed))
+    return recall_data.draw(3, n_keys, torch.Generator().manual_seed(seed))
 
 
 def test_models_of_a_seed_start_from_the_same_weights_whatever_the_rule():
@@ -95,9 +95,9 @@ def test_gates_begin_where_they_should_and_directions_have_length_one():
 def test_no_model_sees_what_comes_later(rule):
     """Other queries after a query do not change the answer to it."""
     model, asked = FastWeightModel(replace(TINY, rule=rule)), sequences()
-    other = asked._replace(keys=torch.cat([asked.keys[:, :-1], (asked.keys[:, -1:] + 1) % associative_recall.KEYS], 1))
+    other = asked._replace(keys=torch.cat([asked.keys[:, :-1], (asked.keys[:, -1:] + 1) % recall_data.KEYS], 1))
     answers, same = model(asked), model(other)
-    assert answers.shape == (3, 4, associative_recall.VALUES)
+    assert answers.shape == (3, 4, recall_data.VALUES)
     torch.testing.assert_close(answers[:, :-1], same[:, :-1])
 
 

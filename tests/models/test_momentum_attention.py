@@ -1,4 +1,4 @@
-"""models.momentum_attention on tiny random GPT-2 and Llama models: exact however a row is cut, padded or cached."""
+"""models.momentum_models on tiny random GPT-2 and Llama models: exact however a row is cut, padded or cached."""
 
 import pytest
 import tiny_models
@@ -14,7 +14,7 @@ from transformers import (
 
 from explainer.errors import CheckpointError
 from explainer.models import architectures
-from explainer.models import momentum_attention as models
+from explainer.models import momentum_models as models
 from explainer.models.architectures import CACHE
 from explainer.theory import momentum
 

@@ -18,7 +18,7 @@ from explainer.page import (
     LivePatch,
     LiveSweep,
     LiveVector,
-    asking,
+    live_base,
     live_gpt,
     live_tasks,
 )
@@ -30,13 +30,13 @@ PAIRS = [["a", "b"], ["c", "d"]]
 def answers_to(widget, monkeypatch, checkpoint, *messages):
     """What the widget sends when these messages come one right after the other."""
     sent = []
-    monkeypatch.setattr(asking, "book_checkpoint", lambda: checkpoint)
+    monkeypatch.setattr(live_base, "book_checkpoint", lambda: checkpoint)
     monkeypatch.setattr(type(widget), "send", lambda _self, content: sent.append(json.loads(json.dumps(content))))
 
     async def hear():
         for message in messages:
             widget._handle_custom_msg(message, [])
-            await asyncio.sleep(3 * asking._PAUSE)
+            await asyncio.sleep(3 * live_base._PAUSE)
         await asyncio.wait([widget._answering])
 
     with ThreadPoolExecutor(1) as thread:  # a browser of other tests may have a loop running in this one
@@ -47,7 +47,7 @@ def answers_to(widget, monkeypatch, checkpoint, *messages):
 def test_contexts_are_those_of_scoring_and_the_three_best_tokens_are_in_order(checkpoint):
     examples = [Example({"word": x}, y) for x, y in PAIRS]
     expected, _ = scoring.context_ids(checkpoint, tasks.TASKS["capitals"], examples)
-    assert list(asking.context(checkpoint, PATTERN, PAIRS).ids) == expected
+    assert list(live_base.context(checkpoint, PATTERN, PAIRS).ids) == expected
     shares = {40: 0.5, 50: 0.25, 60: 0.125, 70: 0.0625}
     p = torch.zeros(len(checkpoint.tokenizer)).index_copy(0, torch.tensor([*shares]), torch.tensor([*shares.values()]))
     assert live_tasks._top_three(checkpoint, p) == [[checkpoint.text([i]), share] for i, share in [*shares.items()][:3]]

@@ -20,7 +20,7 @@ from bookbuilder import explorables as builder
 from explainer.data import tasks
 from explainer.models import circuits, scoring
 from explainer.page import LiveAttention, LiveGPT, LiveSweep, live_experiment, live_gpt, live_tasks
-from explainer.page.asking import MORE_TASKS, TASKS, book_checkpoint
+from explainer.page.live_base import MORE_TASKS, TASKS, book_checkpoint
 
 pytestmark = drawn_again
 WEEKLY = pytest.mark.weekly

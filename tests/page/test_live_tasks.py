@@ -15,8 +15,8 @@ from scipy.stats import binomtest
 from bookbuilder.explorables import run_module
 from explainer.data import tasks
 from explainer.models import finetuning, interventions, loading
-from explainer.page import LiveExperiment, LivePatch, LiveSweep, LiveVector, asking, live_experiment, live_tasks
-from explainer.page.asking import MORE_TASKS, TASKS, book_checkpoint
+from explainer.page import LiveExperiment, LivePatch, LiveSweep, LiveVector, live_base, live_experiment, live_tasks
+from explainer.page.live_base import MORE_TASKS, TASKS, book_checkpoint
 from explainer.theory import metrics
 
 WEEKLY = pytest.mark.weekly
@@ -31,7 +31,7 @@ def test_what_is_stored_belongs_to_the_study():
         assert tuple(its["found"]) == live_experiment._SECONDS
         for second, found in its["found"].items():
             assert (found["task"], found["second"], found["scale"], found["n"]) == (name, second, 1, 30)
-            assert found["query"] == asking.QUERY[name]
+            assert found["query"] == live_base.QUERY[name]
             assert found["repaired"][2] <= min(found["repaired"][:2])
         for bounds in its["bounds"].values():
             assert bounds["floor"] < bounds["ceiling"]
@@ -40,7 +40,7 @@ def test_what_is_stored_belongs_to_the_study():
 def test_own_query_is_new():
     for name, its in LiveExperiment().lessons.items():
         taken = {x for rows in (its["queries"], *its["curves"].values()) for x, _ in rows}
-        assert asking.QUERY[name] not in taken
+        assert live_base.QUERY[name] not in taken
 
 
 def require_close(found, stored):
@@ -225,7 +225,7 @@ def test_what_is_stored_belongs_to_the_study_and_to_the_texts():
         assert [int(n) for n in its["found"]] == list(live_tasks._DONORS)
         for n, found in its["found"].items():
             assert (found["task"], str(found["n"]), found["of"]) == (name, n, 22)
-            assert found["query"] == asking.QUERY[name]
+            assert found["query"] == live_base.QUERY[name]
             assert found["error"] < 1e-3
 
 
@@ -281,13 +281,13 @@ def test_the_vector_is_the_mean_of_what_the_others_change(checkpoint):
     """Each demonstration is asked after all the others; added to all layers but one it changes nothing of that one."""
     changes = []
     for i, (x, _) in enumerate(PAIRS):
-        prefix = asking.context(checkpoint, PATTERN, [pair for pair in PAIRS if pair[0] != PAIRS[i][0]])
+        prefix = live_base.context(checkpoint, PATTERN, [pair for pair in PAIRS if pair[0] != PAIRS[i][0]])
         after, without = (of(checkpoint, prefix, [f"{x} ->"]).run().stream for of in
                           (interventions.after_context, interventions.without_context))  # fmt: skip
         changes.append((after - without)[0])
     vectors = live_tasks._vectors(checkpoint, PATTERN, PAIRS)
     torch.testing.assert_close(vectors, sum(changes) / 3)
-    empty = interventions.without_context(checkpoint, asking.context(checkpoint, PATTERN, PAIRS), ["g ->"])
+    empty = interventions.without_context(checkpoint, live_base.context(checkpoint, PATTERN, PAIRS), ["g ->"])
     for number, logits in enumerate(live_tasks._plus_each(empty, vectors)):
         edit = [interventions.at_last(empty.layers[number].block, vectors[number].add)]
         torch.testing.assert_close(logits, empty.run(edit).logits[0], atol=1e-4, rtol=1e-4)

@@ -17,7 +17,7 @@ from explainer.errors import CheckpointError
 from explainer.models import scoring
 from explainer.models.interventions import after_context, context_weight_patches, with_weight_patches, without_context
 from explainer.models.loading import Checkpoint
-from explainer.page import web_model
+from explainer.page import page_model
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -169,7 +169,7 @@ def transformers_llama(path, shape):
 
 
 def test_tiny_model_agrees_with_transformers(tiny):
-    graph, shape = web_model._onnx_bytes(tiny)
+    graph, shape = page_model._onnx_bytes(tiny)
     ids = np.random.default_rng(1).integers(0, 96, 24).tolist()
     model = transformers_llama(tiny, shape)
     require_parity(session(graph), shape, model, ids, 19, range(6, 11), logits_within=5e-5, attention_within=1e-5)
@@ -177,7 +177,7 @@ def test_tiny_model_agrees_with_transformers(tiny):
 
 def test_updates_and_vectors_are_those_of_changed_weights_and_hooks(tiny):
     """Scores are what the softmax turns into weights, outputs those of the attention blocks, the stream the blocks'."""
-    graph, shape = web_model._onnx_bytes(tiny)
+    graph, shape = page_model._onnx_bytes(tiny)
     model, random = transformers_llama(tiny, shape), np.random.default_rng(3)
     ids = random.integers(0, 96, 12).tolist()
     plain, _ = expected(model, ids)
@@ -215,7 +215,7 @@ def test_updates_and_vectors_are_those_of_changed_weights_and_hooks(tiny):
 
 def test_patches_are_those_of_the_package(tiny):
     """Two queries with their context and without, and a third without that has the mean of their patches."""
-    graph, shape = web_model._onnx_bytes(tiny)
+    graph, shape = page_model._onnx_bytes(tiny)
     tokenizer = tiny_models.tokenizer()
     checkpoint = Checkpoint(transformers_llama(tiny, shape), tokenizer, "tiny", None)
     random, prompts = np.random.default_rng(4), ["ab", "a", "dec"]
@@ -252,7 +252,7 @@ def test_patches_are_those_of_the_package(tiny):
 
 @pytest.mark.slow
 def test_checkpoint_agrees_with_transformers():
-    home = web_model.build()
+    home = page_model.build()
     manifest = json.loads((home / "manifest.json").read_text("utf-8"))
     graph = b"".join((home / shard["name"]).read_bytes() for shard in manifest["shards"])
     assert hashlib.sha256(graph).hexdigest() == manifest["sha256"]
@@ -270,10 +270,10 @@ def test_checkpoint_agrees_with_transformers():
     ids = [manifest["first_token_id"], *(token for part in parts for token in part)]
     first = 1 + len(parts[0])
     hidden, cut = range(first, first + len(parts[1])), len(ids) - len(parts[-1])
-    require_parity(session(graph), web_model._Shape(**manifest["shape"]), model, ids, cut, hidden, 1e-3, 1e-4)
+    require_parity(session(graph), page_model._Shape(**manifest["shape"]), model, ids, cut, hidden, 1e-3, 1e-4)
 
 
 def test_without_onnx_the_error_says_what_to_install(tiny, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(CheckpointError, match="pip install onnx"):
-        web_model._onnx_bytes(tiny)
+        page_model._onnx_bytes(tiny)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from toy_tables import assert_student
 
-from explainer.results import agreement, intervals
-from explainer.results.agreement import UpdateFilter
+from explainer.results import agreement_results, table_intervals
+from explainer.results.agreement_results import UpdateFilter
 
 LR = 1e-3
 
@@ -16,7 +16,9 @@ LR = 1e-3
 def row(task, seed, a, b, sim_aou):
     """`a` and `b` are (kind, lesson, epochs, rate)."""
     sides = {
-        f"{s}_{n}": v for s, of in zip("ab", (a, b), strict=True) for n, v in zip(agreement.DESCRIBED, of, strict=True)
+        f"{s}_{n}": v
+        for s, of in zip("ab", (a, b), strict=True)
+        for n, v in zip(agreement_results.DESCRIBED, of, strict=True)
     }
     return {"task": task, "seed": seed, "lr": LR, "sim_aou": sim_aou} | sides
 
@@ -48,13 +50,17 @@ def frame():
 
 def test_a_pair_is_found_whichever_change_comes_first(frame):
     own, nonsense = UpdateFilter("FT", "own", 10), UpdateFilter("FT", "nonsense", 10)
-    assert len(agreement.pairs_between(frame, own, nonsense)) == len(agreement.pairs_between(frame, nonsense, own)) == 4
-    assert set(agreement.pairs_between(frame, own, UpdateFilter("FT", "past"))["sim_aou"]) == {0.6}
+    assert (
+        len(agreement_results.pairs_between(frame, own, nonsense))
+        == len(agreement_results.pairs_between(frame, nonsense, own))
+        == 4
+    )
+    assert set(agreement_results.pairs_between(frame, own, UpdateFilter("FT", "past"))["sim_aou"]) == {0.6}
 
 
 def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
     def values(which):
-        return sorted(set(agreement.pairs_between(frame, UpdateFilter("ICL"), which)["sim_aou"].round(6)))
+        return sorted(set(agreement_results.pairs_between(frame, UpdateFilter("ICL"), which)["sim_aou"].round(6)))
 
     assert values(UpdateFilter("FT", "own", 1)) == [0.2, 0.21, 0.22, 0.23]
     assert values(UpdateFilter("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
@@ -64,14 +70,14 @@ def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
 
 
 def test_intervals_are_students_over_seeds(frame):
-    own = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
-    assert_student(intervals.by_task(own, "sim_aou")["plurals"], [0.4, 0.42, 0.44, 0.46])
-    once = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
-    assert_student(intervals.by_task(own, "sim_aou", minus=once)["plurals"], [0.2, 0.21, 0.22, 0.23])
+    own = agreement_results.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 10))
+    assert_student(table_intervals.by_task(own, "sim_aou")["plurals"], [0.4, 0.42, 0.44, 0.46])
+    once = agreement_results.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", "own", 1))
+    assert_student(table_intervals.by_task(own, "sim_aou", minus=once)["plurals"], [0.2, 0.21, 0.22, 0.23])
 
 
 def test_the_rank_counts_other_tasks_and_no_other_lesson(frame):
-    found = agreement.rank_of_own_task(frame, UpdateFilter("ICL"), 10, "sim_aou")
+    found = agreement_results.rank_of_own_task(frame, UpdateFilter("ICL"), 10, "sim_aou")
     assert found["n"].tolist() == [2] * 4
     assert found["above"].tolist() == [0, 1, 1, 1]
 
@@ -83,12 +89,14 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
         for seed in range(400)
         for lesson in ("own", "past", "capitals", "agents")
     ]
-    above = agreement.rank_of_own_task(pd.DataFrame(rows), UpdateFilter("ICL"), 10, "sim_aou")["above"]
+    above = agreement_results.rank_of_own_task(pd.DataFrame(rows), UpdateFilter("ICL"), 10, "sim_aou")["above"]
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
 
 
 def test_another_task_is_any_other(frame):
-    foreign = agreement.pairs_between(frame, UpdateFilter("ICL"), UpdateFilter("FT", agreement.FOREIGN, 10))
+    foreign = agreement_results.pairs_between(
+        frame, UpdateFilter("ICL"), UpdateFilter("FT", agreement_results.FOREIGN, 10)
+    )
     assert set(foreign["b_lesson"]) == {"past", "capitals"}
 
 
@@ -98,13 +106,13 @@ def test_repairs_are_counted_on_the_side_of_the_change_whichever_comes_first():
         row("plurals", 0, ICL, ft("own"), 0.0) | counts | {"a_fixes": 10, "b_fixes": 5},
         row("plurals", 1, ft("own"), ICL, 0.0) | counts | {"a_fixes": 5, "b_fixes": 10},
     ]
-    found = agreement.common_repairs(pd.DataFrame(rows), UpdateFilter("FT", epochs=10), UpdateFilter("ICL"))
+    found = agreement_results.common_repairs(pd.DataFrame(rows), UpdateFilter("FT", epochs=10), UpdateFilter("ICL"))
     assert found[["errors", "of", "by", "both", "chance"]].to_numpy().tolist() == [[20, 5, 10, 4, 2.5]] * 2
 
 
 def test_the_recall_of_one_training_by_another_is_in_the_tables():
-    found = agreement.common_repairs(
-        agreement.pairs("agreement"), UpdateFilter("FT", epochs=10), UpdateFilter("FT", "other", 10)
+    found = agreement_results.common_repairs(
+        agreement_results.pairs("agreement"), UpdateFilter("FT", epochs=10), UpdateFilter("FT", "other", 10)
     )
     sums = found.groupby("task").sum()
     recall = (sums["both"] / sums["of"]).round(2).to_dict()
@@ -137,10 +145,10 @@ def pairs():
 
 
 def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
-    found = agreement.lesson_swaps(pairs, "measure")
+    found = agreement_results.lesson_swaps(pairs, "measure")
     training, context = (found[f"context and training, {side} swapped"] for side in ("training", "context"))
     assert training["the same"].estimate == context["the same"].estimate == 0
-    for i, name in enumerate(agreement.LESSONS):
+    for i, name in enumerate(agreement_results.LESSONS):
         assert training[name].estimate == 10 * i
         assert context[name].estimate == i
     assert "the same" not in found["two trainings"]
@@ -151,8 +159,10 @@ def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
 def test_a_draw_counts_where_no_training_diverged(pairs):
     past = pairs.assign(task="past")
     diverged = (past["seed"] == 1) & ((past["a_lesson"] == "other") | (past["b_lesson"] == "other"))
-    found = agreement.n_complete_seeds(pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"}))
-    assert found == dict.fromkeys(agreement.LESSONS, 2) | {"other examples of the task": 1}
+    found = agreement_results.n_complete_seeds(
+        pd.concat([pairs, past[~diverged]]).rename(columns={"measure": "sim_aou"})
+    )
+    assert found == dict.fromkeys(agreement_results.LESSONS, 2) | {"other examples of the task": 1}
 
 
 def of_examples(values):
@@ -175,13 +185,13 @@ EXAMPLES |= {within("ICL", "other"): 0.9, within("FT", "other"): 0.6}
 
 def test_what_the_examples_cost_and_should_cost():
     rows = of_examples(EXAMPLES)
-    found = agreement.cost_of_other_examples(rows, "measure")
+    found = agreement_results.cost_of_other_examples(rows, "measure")
     assert found["training swapped"].estimate == pytest.approx(0.05)
     assert found["context swapped"].estimate == pytest.approx(0.02)
     assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
     assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
     lacking = rows[(rows["a_lesson"] != "other") | (rows["b_lesson"] != "other")]
-    assert "both swapped" not in agreement.cost_of_other_examples(lacking, "measure")
+    assert "both swapped" not in agreement_results.cost_of_other_examples(lacking, "measure")
 
 
 def test_both_swapped_takes_the_draws_that_have_all_four_corners():
@@ -189,7 +199,7 @@ def test_both_swapped_takes_the_draws_that_have_all_four_corners():
     lacking = of_examples(EXAMPLES)
     of_draw = (lacking["task"] == "past") & (lacking["seed"] == 1)
     diverged = of_draw & (lacking["b_kind"] == "FT") & (lacking["b_lesson"] == "other")
-    found = agreement.cost_of_other_examples(lacking[~diverged], "measure")
+    found = agreement_results.cost_of_other_examples(lacking[~diverged], "measure")
     assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
 
 
@@ -197,7 +207,9 @@ def test_both_swapped_takes_the_draws_that_have_all_four_corners():
 def test_with_order_aside_only_what_is_special_to_the_examples_counts(of_contexts, expected):
     """Two orders of one lesson may differ by more than two lessons do: then nothing is special to the examples."""
     reordered = {within("ICL", "reordered"): of_contexts, within("FT", "reordered"): 0.8}
-    found = agreement.cost_of_other_examples(of_examples(EXAMPLES | reordered), "measure")["order aside"]
+    found = agreement_results.cost_of_other_examples(of_examples(EXAMPLES | reordered), "measure")["order aside"]
     assert found.estimate == pytest.approx(expected)
     for one in reordered:
-        assert "order aside" not in agreement.cost_of_other_examples(of_examples(EXAMPLES | {one: 0.9}), "measure")
+        assert "order aside" not in agreement_results.cost_of_other_examples(
+            of_examples(EXAMPLES | {one: 0.9}), "measure"
+        )

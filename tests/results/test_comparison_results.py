@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from explainer.errors import ExperimentError
-from explainer.results import comparison, intervals, published, reporting
+from explainer.results import comparison_results, published, reporting, table_intervals
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -46,7 +46,7 @@ def frames(*each: dict, **shared) -> pd.DataFrame:
 
 def test_what_diverged_is_left_out():
     frame = frames({"seed": 0}, {"seed": 1, "diverged": True}, {"control": "ascent", "diverged": True})
-    found = comparison.means_by_control(frame, ["sim_aou", "icl_correct", "sim_am_delta"])
+    found = comparison_results.means_by_control(frame, ["sim_aou", "icl_correct", "sim_am_delta"])
     assert list(found["none"]) == ["sim_aou", "icl_correct"] and list(found["ascent"]) == ["icl_correct"]
     assert found["none"]["sim_aou"].estimate == pytest.approx(setting()["sim_aou"].mean())
 
@@ -58,10 +58,10 @@ def test_differences_are_students_over_seeds_corrected_together():
     real, ascent = (frames(*({"seed": s, "control": c, "shift": x * s} for s in range(4)))
                     for c, x in (("none", 0), ("ascent", -0.1)))  # fmt: skip
     pairs = {
-        "yes": comparison._matched(ascent, real, "sim_aou"),
-        "no": comparison._matched(real, real, "sim_aou"),
+        "yes": comparison_results._matched(ascent, real, "sim_aou"),
+        "no": comparison_results._matched(real, real, "sim_aou"),
     }
-    found = intervals.corrected({name: statistics.paired_difference(*both) for name, both in pairs.items()})
+    found = table_intervals.holm_corrected({name: statistics.paired_difference(*both) for name, both in pairs.items()})
     expected = statistics.student([0, -0.1, -0.2, -0.3])
     assert list(found) == ["yes", "no"]
     assert tuple(found["yes"]) == pytest.approx(tuple(expected))
@@ -72,23 +72,23 @@ def test_differences_are_students_over_seeds_corrected_together():
 def test_matched_values_are_of_the_same_queries():
     real = frames(*({"seed": s} for s in (0, 1, 2)))
     control = frames(*({"seed": s, "control": "ascent", "shift": -1} for s in (2, 0)))
-    a, b = comparison._matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
+    a, b = comparison_results._matched(control.sample(frac=1, random_state=0).sort_values("seed"), real, "sim_aou")
     assert len(a.groups) == 2 and all(np.allclose(x, y - 1) for (x,), (y,) in zip(a.groups, b.groups, strict=True))
     assert all((x == y).all() for x, y in zip(a.ids, b.ids, strict=True))
-    assert comparison._matched(setting(k=8, control="ascent"), setting(k=4), "sim_aou") is None
-    assert comparison._matched(setting(control="ascent"), setting(), "update_cosine")[0].sizes == (8,)
+    assert comparison_results._matched(setting(k=8, control="ascent"), setting(k=4), "sim_aou") is None
+    assert comparison_results._matched(setting(control="ascent"), setting(), "update_cosine")[0].sizes == (8,)
 
 
 def test_a_side_of_two_settings_is_refused():
     real, two = frames({"seed": 0}, {"seed": 1}), frames({"control": "ascent"}, {"control": "untrained"})
     with pytest.raises(ExperimentError, match="settings of capitals differ in control: ascent, untrained"):
-        comparison._matched(two, real, "sim_aou")
+        comparison_results._matched(two, real, "sim_aou")
     with pytest.raises(
         ExperimentError, match=r"several settings for one of A, with \['ascent', 'untrained'\] as control"
     ):
-        comparison._matched(real, two, "sim_aou")
+        comparison_results._matched(real, two, "sim_aou")
     more = frames({"seed": 0}, {"seed": 0, "k": 8}, {"seed": 0, "k": 16})
-    assert comparison._matched(setting(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (
+    assert comparison_results._matched(setting(control="ascent", k=8), more, "sim_aou")[0].sizes == (N,), (
         "B may hold other settings"
     )
 
@@ -98,7 +98,7 @@ def test_a_side_of_two_settings_is_refused():
 def test_what_both_conditions_share_cancels(shift, seeds):
     """A constant shift is its own interval, in whatever order the settings come."""
     frame = frames(*({"seed": s} for s in range(3)), *({"seed": s, "control": "ascent", "shift": shift} for s in seeds))
-    (exact,) = comparison.changes_under_controls({"all": frame}, ["ascent"], ["sim_aou"]).values()
+    (exact,) = comparison_results.changes_under_controls({"all": frame}, ["ascent"], ["sim_aou"]).values()
     assert tuple(exact) == pytest.approx((shift,) * 3, abs=1e-5)
 
 
@@ -107,12 +107,14 @@ def test_every_control_is_compared_with_the_real_one():
         *({"seed": s, "control": c, "shift": x} for c, x in (("ascent", -0.3), ("none", 0)) for s in range(3))
     )
     measures = ("sim_aou", "sim_am_delta", "update_cosine")
-    compared = comparison.changes_under_controls(
+    compared = comparison_results.changes_under_controls(
         {"pairs": frame, "other": frame[frame["control"] == "none"]}, measures=measures
     )
     assert set(compared) == {("pairs", "ascent", "sim_aou"), ("pairs", "ascent", "update_cosine")}
     assert all(each.estimate == pytest.approx(-0.3) for each in compared.values())
-    (turned,) = comparison.changes_under_controls({"pairs": frame}, ["none"], ["sim_aou"], than="ascent").values()
+    (turned,) = comparison_results.changes_under_controls(
+        {"pairs": frame}, ["none"], ["sim_aou"], than="ascent"
+    ).values()
     assert turned.estimate == pytest.approx(0.3)
 
 
@@ -126,9 +128,9 @@ def test_means_over_tasks_are_of_these_tasks():
         )
     )
     frame = pd.concat([frame, setting("past", 2)])
-    found = comparison.means_by_control(frame, ["sim_aou", "sim_am_delta"])
+    found = comparison_results.means_by_control(frame, ["sim_aou", "sim_am_delta"])
     real = frame[frame["control"] == "none"]
-    expected = reporting.similarity_interval(real, "sim_aou", n_resamples=comparison._RESAMPLES)
+    expected = reporting.similarity_interval(real, "sim_aou", n_resamples=comparison_results._RESAMPLES)
     assert found["none"]["sim_aou"] == expected
     by_setting = real.groupby(["task", "setting"])["sim_aou"].mean()
     assert found["none"]["sim_aou"].estimate == pytest.approx(by_setting.groupby("task").mean().mean())
@@ -148,7 +150,7 @@ def layers_of(rows) -> pd.DataFrame:
 
 
 def trend(rows):
-    return comparison.rank_trends({"sst2": layers_of(rows)}, "sim_aou", "floor")["sst2"]
+    return comparison_results.rank_trends({"sst2": layers_of(rows)}, "sim_aou", "floor")["sst2"]
 
 
 def test_trend_is_the_mean_of_rank_correlations():
@@ -165,7 +167,7 @@ def test_two_positions_or_two_grids_of_a_task_are_no_more_seeds():
 
     def trends(grids, **where):
         of_task = dict(list(results(grids, "layers", control="none", **where).groupby("task")))
-        return comparison.rank_trends(of_task, "sim_aou")
+        return comparison_results.rank_trends(of_task, "sim_aou")
 
     with pytest.raises(ExperimentError, match=r"settings of sst2 differ in position: prompt, first-label"):
         trends("position")
@@ -190,19 +192,19 @@ def queries_of(seed=0, *, zsl=ZSL, icl=ICL, ft=FT, label=LABELS, **columns):
 
 
 def test_repairs_by_hand():
-    repairs = comparison.repairs(queries_of())
+    repairs = comparison_results.repairs(queries_of())
     assert (repairs.n_errors, repairs.n_repaired, repairs.n_different) == (8, 2, 2)
     assert repairs.recall.estimate == 1 and repairs.recall.low < 0.5, "two of two is no certainty"
     assert repairs.chance.estimate == pytest.approx(4 / 8)
     assert repairs.within_label.estimate == pytest.approx(1)  # FT and ICL repair errors of label 0 only, ICL all
     assert repairs.excess.estimate == pytest.approx(0)
-    assert comparison.repairs(queries_of().drop(columns="label")).within_label.estimate == pytest.approx(4 / 8)
+    assert comparison_results.repairs(queries_of().drop(columns="label")).within_label.estimate == pytest.approx(4 / 8)
 
 
 def test_repairs_weigh_seeds_by_what_ft_repairs():
     many = queries_of(0, zsl=[0] * 4, ft=[1, 1, 1, 0], icl=[1, 0, 0, 0], label=np.nan)  # chance 1/4, 3 repairs
     one = queries_of(1, zsl=[0] * 4, ft=[1, 0, 0, 0], icl=[1, 1, 1, 1], label=np.nan)  # chance 1, 1 repair
-    repairs = comparison.repairs(pd.concat([many, one]))
+    repairs = comparison_results.repairs(pd.concat([many, one]))
     assert repairs.recall.estimate == pytest.approx(2 / 4)
     assert repairs.chance.estimate == pytest.approx((3 * 1 / 4 + 1) / 4)
     assert tuple(repairs.within_label) == tuple(repairs.chance)  # no labels, no groups
@@ -210,13 +212,13 @@ def test_repairs_weigh_seeds_by_what_ft_repairs():
 
 
 def test_no_repairs_have_no_share():
-    nothing = comparison.repairs(queries_of(zsl=[0] * 40, ft=[0] * 40, icl=[1] * 40, label=np.nan))
+    nothing = comparison_results.repairs(queries_of(zsl=[0] * 40, ft=[0] * 40, icl=[1] * 40, label=np.nan))
     assert nothing.n_repaired == 0 and nothing.recall.undefined == 1
 
 
 def test_ten_tasks_are_published_for_both_models():
     """Word pairs have fewer seeds with the untrained model, and no task is there twice."""
-    trained, untrained = (comparison.queries_of_ten_tasks(control) for control in ("none", "untrained"))
+    trained, untrained = (comparison_results.queries_of_ten_tasks(control) for control in ("none", "untrained"))
     assert set(trained["task"]) == set(untrained["task"]) and trained["task"].nunique() == 10
     for each, control in ((trained, "none"), (untrained, "untrained")):
         published.require_only_seeds_differ(each)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from toy_tables import assert_student, crossed
 
-from explainer.results import contrasts
+from explainer.results import contrast_results
 from explainer.results.published import results
 
 SEEDS = (0, 1, 2)
@@ -26,8 +26,8 @@ def told(kind, strength, lesson, right):
 
 
 def by_strength(changes, kind):
-    right = changes.assign(right=contrasts.accuracy_by_own_rule(changes))
-    return contrasts.mean_by(right[right["kind"] == kind], "strength")
+    right = changes.assign(right=contrast_results.accuracy_by_own_rule(changes))
+    return contrast_results.mean_by(right[right["kind"] == kind], "strength")
 
 
 def test_answers_count_by_the_rule_of_their_lesson():
@@ -77,11 +77,11 @@ def shares(found, hits, n):
 
 
 def test_votes_agree_with_the_answers_right_or_wrong(answers):
-    shares(contrasts.agreement(answers, "vote")["agreement"], (2 + 2, 3), (8, 4))
-    shares(contrasts.agreement(answers, "vote", wrong=True)["agreement"], (1 + 1, 1), (3, 1))
-    assert contrasts.agreement(answers, "icl")["agreement"].estimate == 1
-    assert contrasts.agreement(answers, "right", wrong=True)["agreement"].estimate == 0
-    beyond = contrasts.agreement(answers, "vote")["beyond chance"]
+    shares(contrast_results.agreement(answers, "vote")["agreement"], (2 + 2, 3), (8, 4))
+    shares(contrast_results.agreement(answers, "vote", wrong=True)["agreement"], (1 + 1, 1), (3, 1))
+    assert contrast_results.agreement(answers, "icl")["agreement"].estimate == 1
+    assert contrast_results.agreement(answers, "right", wrong=True)["agreement"].estimate == 0
+    beyond = contrast_results.agreement(answers, "vote")["beyond chance"]
     assert_student(beyond, [2 * (7 - 4.5) / (12 - 4.5) - left for left in ((3 - 1.5) / (4 - 1.5), (4 - 3) / (8 - 3))])
 
 
@@ -89,15 +89,15 @@ def test_by_chance_a_query_has_the_vote_of_any_query_of_its_draw_and_rule(answer
     """Votes of (0, A): 0, 0, 1, 2; of (0, B): 1 four times; of (1, A): 2, 3, 2, 3. Of wrong answers, by all queries."""
     of_each = {(0, "A"): (0.5, 0.25, 0.25, 0), (0, "B"): (1, 1, 0, 0), (1, "A"): (0.5, 0, 0.5, 0.5)}
     hits = [sum(of_each[0, "A"] + of_each[0, "B"]), sum(of_each[1, "A"])]
-    shares(contrasts.agreement(answers, "vote")["chance"], hits, (8, 4))
-    shares(contrasts.agreement(answers, "vote", wrong=True)["chance"], (0.25 + 1 + 0, 0.5), (3, 1))
+    shares(contrast_results.agreement(answers, "vote")["chance"], hits, (8, 4))
+    shares(contrast_results.agreement(answers, "vote", wrong=True)["chance"], (0.25 + 1 + 0, 0.5), (3, 1))
 
 
 def test_chance_is_that_of_each_cue(answers):
     """With the same votes whatever the query, chance is the agreement; with those of another cue it would not be."""
     other = answers.assign(cue="category", vote=3)
     both = pd.concat([answers.assign(vote=1), other])
-    found = contrasts.agreement(both, "vote")
+    found = contrast_results.agreement(both, "vote")
     assert tuple(found["chance"]) == pytest.approx(tuple(found["agreement"]))
 
 
@@ -124,10 +124,10 @@ def interventions():
 def test_parts_by_what_is_put_in_where(interventions):
     for layers, more in (("all", 0.0), ("upper third", 0.05)):
         its = interventions[interventions["layers"] == layers]
-        found = contrasts.mean_by(its, "intervention")
+        found = contrast_results.mean_by(its, "intervention")
         assert list(found) == (["context"] if layers == "all" else []) + ["along_ft", "along_near"]
         assert_student(found["along_ft"], [0.5 + more + 0.05 + 0.01 + 0.01 * seed for seed in SEEDS])
-        assert contrasts.mean_by(its, "intervention", "log_odds")["along_near"].estimate == pytest.approx(0.4)
+        assert contrast_results.mean_by(its, "intervention", "log_odds")["along_near"].estimate == pytest.approx(0.4)
 
 
 # Minimal pairs.
@@ -141,7 +141,7 @@ def table(**columns):
 def test_similarities_with_floor_ceilings_and_yardstick():
     values = {"own": 0.2, "other": 0.18, "contexts": 0.64, "trainings": 0.25, "examples": 0.01, "reordered": 0.5}
     frame = table(**{name: lambda seed, of=of: of + 0.001 * (seed - 1) for name, of in values.items()})
-    found = contrasts.similarities(frame)
+    found = contrast_results.similarities(frame)
     assert found["own"].estimate == pytest.approx(0.2)
     assert found["own - other"].estimate == pytest.approx(0.02)
     assert found["yardstick"].estimate == pytest.approx(0.2 * (0.36 * 0.75) ** 0.5, abs=1e-4)
@@ -151,7 +151,7 @@ def test_similarities_with_floor_ceilings_and_yardstick():
 def test_two_trainings_that_disagree_have_no_corrected_value():
     others = dict.fromkeys(("own", "other", "contexts", "examples", "reordered"), 0.5)
     frame = table(**others, trainings=-0.1)
-    assert np.isnan(contrasts.similarities(frame)["own / sqrt(C F)"].estimate)
+    assert np.isnan(contrast_results.similarities(frame)["own / sqrt(C F)"].estimate)
 
 
 @pytest.fixture
@@ -164,8 +164,8 @@ def put_in():
 
 
 def test_the_share_of_the_whole_change(put_in):
-    found = contrasts.share_of_the_whole(put_in)
+    found = contrast_results.share_of_the_whole(put_in)
     assert found["context_along_ft"].estimate == pytest.approx(2 / 8)
     assert found["ft_along_icl"].estimate == pytest.approx(2 / 4)
     assert found["context_along_near"].estimate == pytest.approx(1.5 / 8)
-    assert contrasts.mean_by(put_in, "intervention")["context"].estimate == 0.5
+    assert contrast_results.mean_by(put_in, "intervention")["context"].estimate == 0.5

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explainer.results import comparison, coverage, reporting
+from explainer.results import comparison_results, coverage, reporting
 from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Components
@@ -109,7 +109,7 @@ def test_shares_of_the_published_word_pairs():
     assert of_similarity.query > 0.2
     shuffled = results("word-pairs-controls", "queries", control="shuffled-context")
     pairs = {
-        task: comparison._matched(shuffled[shuffled["task"] == task], its, "icl_correct")
+        task: comparison_results._matched(shuffled[shuffled["task"] == task], its, "icl_correct")
         for task, its in of_task.items()
     }
     differences = {

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from explainer.errors import ExperimentError
-from explainer.results import language_models
-from explainer.results.language_models import Matched
+from explainer.results import language_model_results
+from explainer.results.language_model_results import Matched
 from explainer.theory import statistics
 
 
@@ -51,11 +51,13 @@ def test_gap_is_plain_minus_variant_pair_by_pair():
 
 def test_tokens_to_reach_a_loss():
     curve = pd.Series([5.0, 4.0, 2.0], [10, 20, 30])
-    reached = [language_models._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
+    reached = [language_model_results._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]
     assert reached == pytest.approx([10, 10, 15, 25, 30])
-    assert math.isnan(language_models._tokens_to_reach(curve, 1.9))
+    assert math.isnan(language_model_results._tokens_to_reach(curve, 1.9))
     again = pd.Series([5.0, 3.0, 6.0, 6.0, 6.0, 2.0], range(10, 70, 10))
-    assert [language_models._tokens_to_reach(again, loss) for loss in (4.0, 3.0)] == [15, 20], "where it first is there"
+    assert [language_model_results._tokens_to_reach(again, loss) for loss in (4.0, 3.0)] == [15, 20], (
+        "where it first is there"
+    )
 
 
 def test_lead_is_how_much_later_plain_attention_has_the_loss():
@@ -66,7 +68,7 @@ def test_lead_is_how_much_later_plain_attention_has_the_loss():
 
 
 def test_documents_keep_the_mean_over_blocks():
-    sample = language_models._documents(PLAIN)
+    sample = language_model_results._documents(PLAIN)
     total, count = sample.groups[0]
     assert (total.tolist(), count.tolist()) == ([5, 1, 4], [2, 1, 1])
     assert [ids.tolist() for ids in sample.ids] == [["a", "b", "c"]] * 3, "all runs are asked for the same documents"
@@ -85,7 +87,7 @@ REGRESSION = runs({"squared_error_2": lambda seed: [1.0 + seed, 2.0], "squared_t
 
 
 def test_relative_error_is_a_ratio_of_sums():
-    errors = language_models.relative_errors(REGRESSION, 2)
+    errors = language_model_results.relative_errors(REGRESSION, 2)
     assert errors.to_dict() == pytest.approx({0: 3 / 6, 1: 4 / 6, 2: 5 / 6})
 
 

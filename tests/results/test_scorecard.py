@@ -10,9 +10,9 @@ from test_verdict import OWN, publish
 
 from explainer import commands
 from explainer.results import scorecard
-from explainer.results.intervals import Signs
 from explainer.results.published import GRIDS, results
 from explainer.results.scorecard import _CANNOT_BE_ASKED, _NOT_REPRODUCED, REPRODUCED
+from explainer.results.table_intervals import Signs
 from explainer.theory.statistics import Interval
 
 

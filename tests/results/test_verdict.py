@@ -14,8 +14,8 @@ from toy_tables import assert_student, crossed
 from explainer import commands
 from explainer.data.files import PUBLISHED
 from explainer.errors import ExperimentError, ExplainerError
-from explainer.figures import verdict as figures
-from explainer.results import agreement, published, reporting, scorecard, verdict
+from explainer.figures import verdict_figures as figures
+from explainer.results import agreement_results, published, reporting, scorecard, verdict
 from explainer.results.published import results
 from explainer.theory import statistics
 
@@ -305,7 +305,7 @@ def test_a_claim_about_what_is_not_measured_cannot_be_asked(tmp_path):
 
 def test_the_book_has_the_rows_of_its_chapter(of_book):
     assert list(of_book) == list(verdict.TEN_FOLDERS)
-    pairs = agreement.pairs("agreement")
+    pairs = agreement_results.pairs("agreement")
     six = verdict.similarity_rows(pairs)
     assert numbers(six) == numbers({name: of_book[name] for name in six})
 
@@ -328,7 +328,7 @@ def test_bounds_give_the_same_rows_and_beside_all_lessons_they_are_not_counted(o
     both, of = tmp_path / "both", {True: "bounds", False: "all"}
     publish(both, "agreement", lambda settings: settings.assign(lessons=(settings["seed"] < 3).map(of)))
     (some,) = verdict.ten_rows(both).values()
-    pairs = agreement.pairs("agreement")
+    pairs = agreement_results.pairs("agreement")
     later = verdict.similarity_rows(pairs[pairs["seed"] >= 3])
     assert numbers(some) == numbers(later)
 

@@ -14,16 +14,16 @@ import pytest
 from conftest import ROOT
 from test_scorecard import asked
 
-from explainer.compare import head_circuits
+from explainer.compare import head_circuit_comparison
 from explainer.explorables import Ladder
 from explainer.results import (
-    agreement,
-    comparison,
-    contrasts,
-    intervals,
-    intervention_effects,
-    language_models,
+    agreement_results,
+    comparison_results,
+    contrast_results,
+    intervention_results,
+    language_model_results,
     papers,
+    table_intervals,
     verdict,
 )
 from explainer.results.published import results
@@ -54,7 +54,7 @@ def per_cent(*shares: float) -> set[str]:
 
 
 def accuracy(queries, intervention: str) -> float:
-    return intervention_effects.accuracy(queries, intervention).estimate
+    return intervention_results.accuracy(queries, intervention).estimate
 
 
 def numbers(text: str) -> set[str]:
@@ -76,9 +76,9 @@ def test_story_means_over_tasks_stand_beside_their_lowest_task():
 
 def test_story_and_agreement_similarities_floors_ceilings_and_cost():
     """Its numbers stand in sentences: similarity, floors, ceilings, and what other examples cost and should cost."""
-    stored = agreement.pairs("agreement")
-    training, context, trainings, contexts = agreement.lesson_swaps(stored, "sim_aou").values()
-    cost = agreement.cost_of_other_examples(stored, "sim_aou")
+    stored = agreement_results.pairs("agreement")
+    training, context, trainings, contexts = agreement_results.lesson_swaps(stored, "sim_aou").values()
+    cost = agreement_results.cost_of_other_examples(stored, "sim_aou")
     said = {
         "0.38": training["the same"], "0.20": training["made-up words"], "0.28": context["made-up words"],
         "0.22": training["shuffled answers"], "0.33": context["shuffled answers"],
@@ -113,8 +113,8 @@ def test_story_ladder():
 def test_story_and_what_makes_it_learning_what_a_cut_takes():
     """Of those that the demonstrations bring; of the log-probability it is 61 and 38 per cent."""
     lost = []
-    for task in head_circuits.TASKS:
-        answers = head_circuits.stored(task).answers
+    for task in head_circuit_comparison.TASKS:
+        answers = head_circuit_comparison.stored(task).answers
         whole, cut, alone = (np.mean([one.correct for one in answers[n]]) for n in ("whole", "cut: input", "alone"))
         lost.append((whole - cut) / (whole - alone))
     for page, about in (
@@ -125,7 +125,7 @@ def test_story_and_what_makes_it_learning_what_a_cut_takes():
 
 
 def test_story_and_idea_it_inspired_gain_on_another_genre():
-    _, *larger = language_models.change_at_budgets("plain", "momentum", other_genre=True).values()
+    _, *larger = language_model_results.change_at_budgets("plain", "momentum", other_genre=True).values()
     assert all(gain.low < 0 < gain.high for gain in larger)
     assert {f"{gain.estimate:.3f}" for gain in larger} <= numbers(sentence("story", "news articles"))
     assert {f"{each:.3f}" for gain in larger for each in gain} <= numbers(sentence("idea_it_inspired", "news articles"))
@@ -146,8 +146,8 @@ def test_story_and_shared_part_first_tokens_beside_whole_answers():
 
 def test_agreement_and_its_studies_draws_of_captions():
     """Fewer with other examples and with shuffled answers, where trainings diverged."""
-    pairs = agreement.pairs("agreement")
-    found = agreement.n_complete_seeds(pairs)
+    pairs = agreement_results.pairs("agreement")
+    found = agreement_results.n_complete_seeds(pairs)
     assert (found["the same"], found["shuffled answers"], found["other examples of the task"]) == (20, 19, 18)
     assert {row.draws for row in verdict.similarity_rows(pairs).values()} == {18}
     for chapter, names in CAPTIONS.items():
@@ -158,7 +158,7 @@ def test_agreement_and_its_studies_draws_of_captions():
 
 
 def test_agreement_with_the_tasks_as_the_sample():
-    pairs, shares = agreement.pairs("agreement"), []
+    pairs, shares = agreement_results.pairs("agreement"), []
     for task in pairs["task"].unique():
         row = verdict.similarity_rows(pairs[pairs["task"] == task])["attention outputs (SimAOU)"]
         floor, measured, ceiling = (each.estimate for each in row[:3])
@@ -187,7 +187,7 @@ def test_agreement_thirds():
 
 def test_claims_what_a_test_without_power_cannot_tell():
     """Steps on another task explain a descent on the own examples as well as its own steps do."""
-    foreign = f"{intervals.over_seeds(results('causal-tests'), 'r2_descent_foreign').estimate:.2f}"
+    foreign = f"{table_intervals.over_seeds(results('causal-tests'), 'r2_descent_foreign').estimate:.2f}"
     assert foreign in numbers(sentence("claims", "last row"))
 
 
@@ -208,8 +208,8 @@ def test_comparison_four_questions():
 
 
 def test_comparison_recall_beyond_chance():
-    queries = comparison.queries_of_ten_tasks()
-    found = comparison.repairs(queries[queries["task"].isin(papers.TASKS)])
+    queries = comparison_results.queries_of_ten_tasks()
+    found = comparison_results.repairs(queries[queries["task"].isin(papers.TASKS)])
     line = sentence("comparison", "The difference is")
     assert f"{found.excess:.2f}".replace("\N{NO-BREAK SPACE}", " ") in line
     assert "a tenth of the errors" in line and round(found.n_repaired / found.n_errors, 2) == 0.1
@@ -227,9 +227,9 @@ def test_comparison_protocol_rate_that_the_search_did_not_list():
 
 def test_floors_and_ceilings_capitals():
     """The weights tell the very examples from others when the training is swapped, and not when the context is."""
-    stored = agreement.pairs("agreement").query("task == 'capitals'")
-    own = agreement.pairs_between(stored, agreement.ICL, agreement.FT)
-    cost = agreement.cost_of_other_examples(stored, "update_cosine")
+    stored = agreement_results.pairs("agreement").query("task == 'capitals'")
+    own = agreement_results.pairs_between(stored, agreement_results.ICL, agreement_results.FT)
+    cost = agreement_results.cost_of_other_examples(stored, "update_cosine")
     said = {name: [round(end, 3) for end in cost[f"{name} swapped"]] for name in ("training", "context")}
     assert said == {"training": [0.014, 0.008, 0.020], "context": [0.003, -0.005, 0.010]}
     assert round(own.groupby("seed")["update_cosine"].mean().mean(), 2) == 0.13 and own["seed"].nunique() == 20
@@ -239,9 +239,11 @@ def test_floors_and_ceilings_capitals():
 
 
 def test_floors_and_ceilings_noise():
-    own = agreement.pairs_between(agreement.pairs("agreement"), agreement.ICL, agreement.FT)
+    own = agreement_results.pairs_between(
+        agreement_results.pairs("agreement"), agreement_results.ICL, agreement_results.FT
+    )
     said = {"sim_aou_noise": 0.14, "sim_aou_tangent_uncentred": 0.29}
-    assert {name: round(intervals.over_seeds(own, name).estimate, 2) for name in said} == said
+    assert {name: round(table_intervals.over_seeds(own, name).estimate, 2) for name in said} == said
     assert {"0.14", "0.29"} <= numbers("".join(sentences("agreement", "Of the 0.38, the noise value")))
 
 
@@ -251,10 +253,10 @@ def test_floors_and_ceilings_noise():
 def test_minimal_pairs_without_the_pair_with_capitals():
     """Minimal pairs: what other words cost, without the pair with capitals, and without what all queries share."""
     settings = results("minimal-pairs")
-    whole = contrasts.similarities(settings)["own - other"]
-    without = contrasts.similarities(settings[settings["pair"] != "capitals/nationalities"])["own - other"]
+    whole = contrast_results.similarities(settings)["own - other"]
+    without = contrast_results.similarities(settings[settings["pair"] != "capitals/nationalities"])["own - other"]
     settings["cost"] = settings["own_residual"] - settings["other_residual"]
-    residual = intervals.of_means(settings, "cost", ["seed", "pair"])
+    residual = table_intervals.of_means(settings, "cost", ["seed", "pair"])
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
     assert said <= numbers(sentence("minimal_pairs", "not settled without the pair with capitals"))
@@ -271,7 +273,7 @@ def test_minimal_pairs_cost_of_other_examples_is_that_of_the_verdict():
 
 def test_minimal_pairs_and_shared_part_parts_beside_random_ones():
     """Chapter 11 in shares of the way to A; chapter 12 in answers of a hundred that are kept."""
-    put_in = contrasts.share_of_the_whole(results("minimal-pairs", "interventions"))
+    put_in = contrast_results.share_of_the_whole(results("minimal-pairs", "interventions"))
     names = ("context_along_ft", "context_along_near", "ft_along_icl", "ft_along_near")
     said = numbers(sentence("minimal_pairs", "What does the part of one contrast along the other"))
     assert said == {f"{put_in[name].estimate:.2f}" for name in names}
@@ -295,7 +297,7 @@ def test_shared_part_right_answers():
         "along_ft_factor_of_next": 0.2, "ft_across_icl": 0.13, "ft_across_near": 0.22,
     }  # fmt: skip
     assert {name: round(accuracy(shared, name), 2) for name in said} == said
-    assert round(intervals.over_seeds(results("causal-tests"), "r2_icl_own").estimate, 2) == 0.05
+    assert round(table_intervals.over_seeds(results("causal-tests"), "r2_icl_own").estimate, 2) == 0.05
 
 
 def test_shared_part_by_task_and_by_who_answers():
@@ -303,14 +305,14 @@ def test_shared_part_by_task_and_by_who_answers():
     shared = results("shared-part", "queries")
     right = shared.groupby(["intervention", "task"])["correct"].mean().unstack()
     assert round(right["past"]["along_ft"] / right["past"]["ft"], 2) == 0.45
-    who = intervention_effects.who_answers(shared, "along_ft").set_index(["ft", "icl"])
+    who = intervention_results.who_answers(shared, "along_ft").set_index(["ft", "icl"])
     hits = who["n"] * who["right"].map(lambda of: of.estimate)
     assert round(hits[True].sum() / hits.sum(), 2) == 0.95
     assert round(who["right"][False, True].estimate, 2) == 0.02
-    gain = intervention_effects.difference(shared, "along_ft_shuffled", "along_near_shuffled")
+    gain = intervention_results.difference(shared, "along_ft_shuffled", "along_near_shuffled")
     assert f"{gain:.3f}" == "0.027 [0.015, 0.039]".replace(" ", "\N{NO-BREAK SPACE}")
     assert round(accuracy(shared, "along_ft_of_next"), 2) == 0.06
-    costs_more = intervention_effects.difference(shared, "across_ft", "across_ft_other")
+    costs_more = intervention_results.difference(shared, "across_ft", "across_ft_other")
     assert f"{costs_more:.3f}" == "0.025 [0.004, 0.046]".replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -319,7 +321,7 @@ def test_causal_tests_single_steps():
     layers = results("causal-tests", "layers").groupby("layer")["r2_icl_own"].mean()
     assert 0.3 < layers[0] / layers.sum() < 0.4
     columns = ("r2_ft_foreign", "r2_ft_own", "r2_descent_own")
-    itself = verdict.Row.over_seeds(*(intervals.seed_means(results("causal-tests"), of) for of in columns))
+    itself = verdict.Row.over_seeds(*(table_intervals.seed_means(results("causal-tests"), of) for of in columns))
     assert round(itself.share.estimate, 2) == 0.04
     assert round(accuracy(results("causal-tests", "queries"), "ft"), 2) == 0.09
 
@@ -329,19 +331,19 @@ def test_causal_tests_single_steps():
 
 def test_update_matrices_in_words():
     """A tenth, about the same with other examples on either side, less with another task; one settled difference."""
-    stored = agreement.pairs("agreement")
-    training, context, *_ = agreement.lesson_swaps(stored, "update_cosine").values()
+    stored = agreement_results.pairs("agreement")
+    training, context, *_ = agreement_results.lesson_swaps(stored, "update_cosine").values()
     assert training["the same"].estimate == pytest.approx(0.1, abs=0.01)
     for swapped in (training, context):
-        other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement.FOREIGN))
+        other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement_results.FOREIGN))
         assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
-    icl, ft = agreement.ICL, agreement.FT
-    own = agreement.pairs_between(stored, icl, ft)
+    icl, ft = agreement_results.ICL, agreement_results.FT
+    own = agreement_results.pairs_between(stored, icl, ft)
     for swapped, wanted in (
         ((icl, replace(ft, lesson="other")), ["capitals"]),
         ((replace(icl, lesson="other"), ft), []),
     ):
-        less = intervals.by_task(own, "update_cosine", minus=agreement.pairs_between(stored, *swapped))
+        less = table_intervals.by_task(own, "update_cosine", minus=agreement_results.pairs_between(stored, *swapped))
         assert [task for task, each in less.items() if each.p_value < 0.05] == wanted
 
 
@@ -359,7 +361,7 @@ def test_verdict_rows():
     three = verdict.three_rows_of_book()
     assert list(three) == ["word pairs: like training", "word pairs: on these examples", "new rule: learned"]
     assert {name: one.share for name, one in three.items()} == {name: found[name] for name in three}
-    changes = contrasts.both_grids("rule-contexts", "changes")
+    changes = contrast_results.both_grids("rule-contexts", "changes")
     assert set(changes["seed"]) == set(range(20)) and results("rival")["seed"].nunique() == 5
 
 
@@ -371,7 +373,7 @@ def test_verdict_rows_are_those_of_its_tables():
     whole = (changes["epochs"] == 10) & (changes["rate"] == changes["lr"])
     for kind, of_kind in {"context": changes["kind"] == "ICL", "training": whole}.items():
         own = changes[of_kind & (changes["lesson"] == "own")].groupby("task")["accuracy"].mean().mean()
-        found = agreement.accuracy_by_lesson(changes)[f"after the {kind}"]
+        found = agreement_results.accuracy_by_lesson(changes)[f"after the {kind}"]
         assert found["the same"].estimate == pytest.approx(own) and found["another task"].estimate < own
 
 
@@ -384,10 +386,11 @@ def test_verdict_rows_are_those_of_its_tables():
 )
 def test_idea_it_inspired_stored_gaps(arm, said):
     """`idea_it_inspired`: the gap appears, peaks and shrinks; that of the previous value alone is never smaller."""
-    found = language_models.change_at_budgets("plain", arm)
+    found = language_model_results.change_at_budgets("plain", arm)
     assert [round(each.estimate, 2) for each in found.values()] == list(said)
     losses = [
-        language_models._by_seed(language_models.table_of_arm(name, "budgets"), "held_out") for name in ("plain", arm)
+        language_model_results._by_seed(language_model_results.table_of_arm(name, "budgets"), "held_out")
+        for name in ("plain", arm)
     ]
     for tokens, each in found.items():
         plain, other = (its.loc[tokens] for its in losses)
@@ -397,9 +400,9 @@ def test_idea_it_inspired_stored_gaps(arm, said):
 
 def test_language_models_leads_rise_and_then_flatten():
     """`language_models` once said that the lead of the previous value stays near 0.3 million tokens."""
-    plain, *variants = (language_models.table_of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
+    plain, *variants = (language_model_results.table_of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
     plain, *variants = (rows[rows["steps"] == 640] for rows in (plain, *variants))
     for variant in variants:
-        lead = language_models.Matched.runs(variant, plain).tokens_saved()
+        lead = language_model_results.Matched.runs(variant, plain).tokens_saved()
         early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
         assert early + 0.05 < middle and early < middle < late and late - middle < middle - early

@@ -1,4 +1,4 @@
-"""explainer.theory.positive_control: the construction is exact, the measures find it, and they lose it in controls."""
+"""theory.gradient_step_attention: the construction is exact, the measures find it, and they lose it in controls."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from explainer.errors import DivergenceError
 from explainer.theory import duality, metrics
-from explainer.theory import positive_control as pc
+from explainer.theory import gradient_step_attention as pc
 
 SEEDS = range(20)
 NARROW = pc.PositiveControlSetting()

@@ -7,7 +7,7 @@ from bookbuilder.explorables import ROOT
 from bookbuilder.vendored import MODEL as PLACE
 from bookbuilder.vendored import copy_if_changed
 from explainer.errors import ExplainerError
-from explainer.page import LiveGPT, live_experiment, web_model
+from explainer.page import LiveGPT, live_experiment, page_model
 
 _RUNTIME = (
     "onnxruntime-web/dist/ort.wasm.min.mjs",
@@ -30,7 +30,7 @@ def place(site: Path) -> int:
     for source in sources:
         if not source.is_file():
             raise ExplainerError(f"{source.name} is missing: npm could not install what package-lock.json names.")
-    sources += sorted([*web_model.build().iterdir(), *live_experiment.UPDATES.iterdir()])
+    sources += sorted([*page_model.build().iterdir(), *live_experiment.UPDATES.iterdir()])
     sources.append(LiveGPT.folder / f"{LiveGPT.name}.json")
     folder = site / PLACE
     for source in sources:

@@ -12,7 +12,7 @@ import numpy as np
 from docutils import nodes
 
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
-from explainer.figures.texts import KINDS, badge, figcaption
+from explainer.figures.figure_texts import KINDS, badge, figcaption
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 STATE_MIME = "application/vnd.jupyter.widget-state+json"

@@ -17,7 +17,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from explainer.compare.controls import CONTROLS, Control
-from explainer.compare.observations import Observed, linear_maps, observe
+from explainer.compare.observations import Observed, observe, observe_linear_maps
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
@@ -128,8 +128,8 @@ def prepare(checkpoint: Checkpoint, data: TaskData, setting: ComparisonSetting, 
         context=context,
         zsl=observe(studied, nothing, **asked, progress=progress),
         icl=observe(studied, demonstrations, **asked, progress=progress),
-        dW_icl=[maps.context for maps in linear_maps(studied, demonstrations, **asked)],
-        W_zsl=[maps.own for maps in linear_maps(studied, nothing, **asked)],
+        dW_icl=[maps.context for maps in observe_linear_maps(studied, demonstrations, **asked)],
+        W_zsl=[maps.own for maps in observe_linear_maps(studied, nothing, **asked)],
     )
 
 
@@ -266,7 +266,7 @@ def _fine_tune(baseline: Baseline, setting: ComparisonSetting, progress: bool) -
     with finetuned.applied() as tuned:
         empty = scoring.encode(tuned, "")
         observed = observe(tuned, empty, **asked, progress=progress)
-        W = [maps.own for maps in linear_maps(tuned, empty, **asked)]
+        W = [maps.own for maps in observe_linear_maps(tuned, empty, **asked)]
     return _FT(finetuned, training_queries, observed, W)
 
 

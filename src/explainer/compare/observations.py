@@ -97,7 +97,7 @@ def observe(
     )
 
 
-def linear_maps(
+def observe_linear_maps(
     checkpoint: Checkpoint, prefix: Prefix, task: Task, queries: Sequence[Example], *, suffix: str = ""
 ) -> list[LinearMaps]:
     """The linear maps of attention of the first N_MAPS queries, at the tokens where `observe` records.

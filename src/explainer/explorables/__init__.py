@@ -4,8 +4,7 @@ All state is in the traits, so a live kernel reads and sets what the reader drag
 and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_explorables.py).
 """
 
-from explainer.explorables.base import Explorable
-from explainer.explorables.computed import (
+from explainer.explorables.computed_explorables import (
     AgeWeights,
     InContextRegression,
     MemoryOrRidge,
@@ -19,7 +18,8 @@ from explainer.explorables.computed import (
     ThreeTokens,
     TwoNeurons,
 )
-from explainer.explorables.measured import Bets, Contrast, Ladder, RealHead, Swap, WhichBox, Yardstick
+from explainer.explorables.explorable_base import Explorable
+from explainer.explorables.measured_explorables import Bets, Contrast, Ladder, RealHead, Swap, WhichBox, Yardstick
 from explainer.explorables.similarity_explorer import SimilarityExplorer
 
 __all__ = [

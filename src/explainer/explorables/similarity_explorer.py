@@ -9,7 +9,7 @@ import numpy as np
 import traitlets
 
 from explainer.data.files import published_directory
-from explainer.explorables.base import Explorable, Stored
+from explainer.explorables.explorable_base import Explorable, Stored
 
 if TYPE_CHECKING:
     import pandas as pd

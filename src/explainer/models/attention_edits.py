@@ -1,8 +1,8 @@
 """Edits of attention: what a model computes when some heads spread their attention over the lines of a context anew.
 
 At a token with attention A to N tokens, line j of a context has a_j = sum A[s] over its tokens s. An edit puts M a in
-place of a, with columns of M (k, k) that sum to one, so that the attention to all lines together stays what it is; a
-line's attention is spread evenly over its tokens. Other tokens, and other heads, keep theirs.
+place of a, with columns of M (k, k) that sum to one, so that the attention to all lines together stays what it is;
+within a line its tokens keep their shares. Other tokens, and other heads, keep theirs.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.cache_utils import DynamicCache
 from transformers.masking_utils import eager_mask
 
-from explainer.models import hooks
+from explainer.models import architectures, hooks
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
 from explainer.models.interventions import Pass
+from explainer.models.scoring import Prefix
 
 _NAME = "edited"
 
@@ -43,8 +44,11 @@ class AttentionEdit:
         if not chosen.any():
             return A
         old, rest = A.tensor_split([self.lines.shape[1]], -1)
-        moved = ((old @ self.lines.T)[..., None, :] @ self.mix[:, None].mT)[..., 0, :]
-        new = old * (1 - self.lines.sum(0)) + moved @ (self.lines / self.lines.sum(1, keepdim=True))
+        a = old @ self.lines.T
+        moved = (a[..., None, :] @ self.mix[:, None].mT)[..., 0, :]
+        its = a @ self.lines
+        shares = torch.where(its > 0, old / its, self.lines.sum(0) / (self.lines.sum(1) @ self.lines).clamp(min=1))
+        new = old * (1 - self.lines.sum(0)) + (moved @ self.lines) * shares
         return torch.cat([torch.where(chosen, new, old), rest], -1)
 
 
@@ -74,23 +78,53 @@ def changed_attention(checkpoint: Checkpoint, change: Callable[[int, Tensor], Te
         yield
 
 
-@torch.no_grad()
 def edited_logits(last: Pass, edit: AttentionEdit) -> Float[Tensor, "n T vocab"]:
     """Logits at the last token of each query, as `Pass.at_last` gives it, under T edits side by side.
 
     The token stands T times in the row, at its own position; it sees what is cached, and of the T tokens itself alone.
     """
-    n, T = len(last), edit.heads.shape[1]
-    sees = torch.cat([last.mask.bool()[:, None].expand(-1, T, -1), torch.eye(T).bool().expand(n, -1, -1)], -1)
-    hidden_from = torch.zeros(sees.shape, dtype=last.keys[0].dtype).masked_fill(
-        ~sees, torch.finfo(last.keys[0].dtype).min
+    with torch.no_grad(), changed_attention(last.checkpoint, edit):
+        return _side_by_side(last, edit.heads.shape[1])
+
+
+def label_gradients(last: Pass, tokens: Int[Tensor, " c"]) -> Float[Tensor, "c layers d"]:
+    """Gradients g of the logit of each label, less the mean of all, by the attention output of every layer.
+
+    Where queries are decided, as `Pass.at_last` gives it; means over the queries.
+    """
+    d = last.checkpoint.model.config.hidden_size
+    added = [torch.zeros(len(last), 1, d, dtype=last.checkpoint.dtype, requires_grad=True) for _ in last.layers]
+    shifted = [(layer.output, lambda _x, y, e=e: y + e) for layer, e in zip(last.layers, added, strict=True)]
+    with torch.enable_grad(), hooks.outputs(shifted):
+        logits = _side_by_side(last, 1)[:, 0, tokens]
+        sums = (logits - logits.mean(-1, keepdim=True)).mean(0)
+        each = [torch.autograd.grad(one, added, retain_graph=True) for one in sums]
+    return torch.stack([torch.stack([g.sum((0, 1)) for g in gradients]) for gradients in each])
+
+
+def written(
+    checkpoint: Checkpoint, prefix: Prefix, line: Bool[Tensor, " N"], gradients: Float[Tensor, "c layers d"]
+) -> Float[Tensor, "layers heads c"]:
+    """What each head adds to each label, g . W_O v, when all its attention is on these tokens of a context."""
+    found = []
+    for layer, V, g in zip(
+        architectures.architecture(checkpoint.model).layers, prefix.values, gradients.unbind(1), strict=True
+    ):
+        v = V[0][:, line].mean(1).repeat_interleave(layer.query.heads // layer.value.heads, 0)
+        W_O = layer.output.weight.unflatten(1, (layer.query.heads, -1))
+        found.append(torch.einsum("dhe,he,cd->hc", W_O, v, g))
+    return torch.stack(found)
+
+
+def _side_by_side(last: Pass, T: int) -> Float[Tensor, "n T vocab"]:
+    dtype = last.keys[0].dtype
+    sees = torch.cat([last.mask.bool()[:, None].expand(-1, T, -1), torch.eye(T).bool().expand(len(last), -1, -1)], -1)
+    mask = torch.zeros(sees.shape, dtype=dtype).masked_fill(~sees, torch.finfo(dtype).min)
+    hidden = last.checkpoint.hidden(
+        input_ids=last.ids.expand(-1, T),
+        position_ids=last.positions.expand(-1, T),
+        attention_mask=mask[:, None],
+        use_cache=True,
+        **{CACHE: DynamicCache(list(zip(last.keys, last.values, strict=True)))},
     )
-    with changed_attention(last.checkpoint, edit):
-        hidden = last.checkpoint.hidden(
-            input_ids=last.ids.expand(-1, T),
-            position_ids=last.positions.expand(-1, T),
-            attention_mask=hidden_from[:, None],
-            use_cache=True,
-            **{CACHE: DynamicCache(list(zip(last.keys, last.values, strict=True)))},
-        )
     return last.checkpoint.model.get_output_embeddings()(hidden)

@@ -16,8 +16,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from explainer.data import associative_recall
-from explainer.data.associative_recall import Sequences
+from explainer.data import recall_data
+from explainer.data.recall_data import Sequences
 from explainer.theory import fast_weights
 from explainer.theory.momentum import momentum_attention
 
@@ -135,8 +135,8 @@ class FastWeightModel(nn.Module):
         width, heads, of_heads = setting.width, setting.heads, setting.heads * setting.head_width
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(setting.seed)
-            self.key = nn.Embedding(associative_recall.KEYS, width // 2)
-            self.value = nn.Embedding(associative_recall.VALUES + 1, width // 2)
+            self.key = nn.Embedding(recall_data.KEYS, width // 2)
+            self.value = nn.Embedding(recall_data.VALUES + 1, width // 2)
             self.logs = nn.ParameterDict(
                 {name: torch.full((heads,), first).log() for name, first in _FIRST_OF_HEADS.items()}
             )
@@ -147,7 +147,7 @@ class FastWeightModel(nn.Module):
             self.feed_forward = nn.Sequential(
                 nn.LayerNorm(width), nn.Linear(width, setting.inner), nn.GELU(), nn.Linear(setting.inner, width)
             )
-            self.read_out = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, associative_recall.VALUES))
+            self.read_out = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, recall_data.VALUES))
         first = torch.tensor(list(_FIRST.values())).repeat_interleave(heads)
         with torch.no_grad():
             self.gates.bias.copy_(first.logit())

@@ -2,7 +2,7 @@
 
 A prompt is x_1, y_1, x_2, y_2, ..., x_N, y_N, x_q: every input and every target is one token, a target padded with
 zeros to d numbers. The model predicts y_k at the token of x_k, from the k - 1 examples before it.
-`explainer_lab.small_models` trains it.
+`explainer_lab.small_model_training` trains it.
 """
 
 import base64

@@ -15,17 +15,17 @@ from explainer.compare import controls
 from explainer.compare.observations import Observed, observe
 from explainer.data import tasks
 from explainer.data.files import fresh_folder
-from explainer.explorables.base import rounded_to
+from explainer.explorables.explorable_base import rounded_to
 from explainer.models import architectures, finetuning, scoring
 from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
-from explainer.page.asking import MADE, QUERY, TASKS, AskedTask, book_checkpoint
+from explainer.page.live_base import MADE, QUERY, TASKS, LiveTask, book_checkpoint
 from explainer.page.live_tasks import MOST, QUERIES, SEED, LiveSweep
-from explainer.results import agreement, intervals
-from explainer.results.agreement import UpdateFilter
+from explainer.results import agreement_results, table_intervals
+from explainer.results.agreement_results import UpdateFilter
 from explainer.theory import metrics
 
-UPDATES = AskedTask.folder / "updates"
+UPDATES = LiveTask.folder / "updates"
 """For each task the update dW by fine-tuning, in factors of low rank, and `updates.json`, which names the files."""
 _CONTEXTS = {name: controls.LESSONS[name] for name in ("reordered", "shuffled", "foreign")}
 _SECONDS = ("fine-tuned", *_CONTEXTS)
@@ -33,7 +33,7 @@ _SECONDS = ("fine-tuned", *_CONTEXTS)
 _RANK, _EPOCHS, _LR = 4, 10, 5e-4
 
 
-class LiveExperiment(AskedTask):
+class LiveExperiment(LiveTask):
     """The paper's comparison: what the demonstrations change in context, and what a second lesson changes.
 
     Traits of its own: `second`, the second lesson; `scale`, what the update of fine-tuning is multiplied with;
@@ -175,13 +175,15 @@ def _bounds(name: str) -> dict[str, dict[str, float]]:
     Of fine-tuning: with training on another task; and of two trainings, the second on other examples of the task. Of a
     context: with a context of made-up words; and in another order.
     """
-    pairs = agreement.pairs("agreement", task=name)
+    pairs = agreement_results.pairs("agreement", task=name)
     ICL, FT = UpdateFilter("ICL"), UpdateFilter("FT", epochs=_EPOCHS)
 
     def mean(one: UpdateFilter, other: UpdateFilter) -> float:
-        return round(intervals.by_task(agreement.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3)
+        return round(
+            table_intervals.by_task(agreement_results.pairs_between(pairs, one, other), "sim_aou")[name].estimate, 3
+        )
 
-    foreign, other = (UpdateFilter("FT", lesson, _EPOCHS) for lesson in (agreement.FOREIGN, "other"))
+    foreign, other = (UpdateFilter("FT", lesson, _EPOCHS) for lesson in (agreement_results.FOREIGN, "other"))
     nonsense, reordered = (UpdateFilter("ICL", lesson) for lesson in ("nonsense", "reordered"))
     trainings = {"floor": mean(ICL, foreign), "ceiling": mean(FT, other)}
     contexts = {"floor": mean(ICL, nonsense), "ceiling": mean(ICL, reordered)}

@@ -10,18 +10,18 @@ import numpy as np
 import traitlets
 
 from explainer.data import tasks
-from explainer.explorables.base import Stored
+from explainer.explorables.explorable_base import Stored
 from explainer.models import recording, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer.page.asking import MADE, MORE_TASKS, Asking, Pair, book_checkpoint, context, lines
+from explainer.page.live_base import MADE, MORE_TASKS, LiveExplorable, Pair, book_checkpoint, context, lines
 from explainer.results.thirds import layer_thirds
 
 _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
 """The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
 
 
-class _AskedText(Asking):
+class _LiveText(LiveExplorable):
     """What explorables share in which a reader writes demonstrations and a query.
 
     Traits: `demonstrations` (x, y), up to sixteen; `query`; `pattern`, what is written before and after x; `hidden`,
@@ -52,7 +52,7 @@ class _AskedText(Asking):
 _PART = re.compile("[0-9A-F]{2}·+$")  # of a text of `Checkpoint.text` that ends within a character
 
 
-class LiveGPT(_AskedText):
+class LiveGPT(_LiveText):
     """The checkpoint's next token with and without demonstrations, any of which is hidden from the query.
 
     Traits of its own: `head`, counted from 1, whose attention is drawn, 0 for the mean over heads; `induction`, heads
@@ -73,7 +73,7 @@ class LiveGPT(_AskedText):
         return {name: its | {"hidden": [], "found": answers(book_checkpoint(), **its)} for name, its in texts.items()}
 
 
-class LiveAttention(_AskedText):
+class LiveAttention(_LiveText):
     """The attention of the last token to each demonstration as arrows, beside what the checkpoint expects next.
 
     It is the mean over the heads of the upper third of the layers. The answers with every choice of hidden

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from explainer.compare import controls
 from explainer.data import tasks
-from explainer.explorables.base import Stored, rounded_to
+from explainer.explorables.explorable_base import Stored, rounded_to
 from explainer.models import interventions, scoring
 from explainer.models.loading import Checkpoint
-from explainer.page import asking
-from explainer.page.asking import MORE_TASKS, QUERY, TASKS, AskedTask, Asking, Pair, book_checkpoint
+from explainer.page import live_base
+from explainer.page.live_base import MORE_TASKS, QUERY, TASKS, LiveExplorable, LiveTask, Pair, book_checkpoint
 from explainer.results.published import results
 
 MOST, QUERIES, SEED = 16, 30, 0
@@ -28,7 +28,7 @@ _DEMONSTRATIONS = 8
 _OF_VECTOR = {"icl": "icl", "vector": "vector", "shuffled": "vector_shuffled"}
 
 
-class LiveSweep(Asking):
+class LiveSweep(LiveExplorable):
     """Exact match after 0 ... 16 demonstrations: right ones, with shuffled answers, and of another task.
 
     Traits: `task`; `found`, the counts of right answers of each curve among n queries; `lessons`, the texts: for each
@@ -46,7 +46,7 @@ class LiveSweep(Asking):
     @traitlets.default("found")
     def _found(self) -> dict[str, Any]:
         lesson = self.lessons[self.task]
-        return {"task": self.task, "n": len(lesson["queries"]), "counts": lesson["counts"], "made": asking.MADE}
+        return {"task": self.task, "n": len(lesson["queries"]), "counts": lesson["counts"], "made": live_base.MADE}
 
     @classmethod
     def measured(cls) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def _exact(checkpoint: Checkpoint, pattern: Sequence[str], demonstrations: Seque
     """Which queries [x, y] greedy decoding answers word for word after the demonstrations."""
     before, after = pattern
     prompts, answers = zip(*((before + x + after, y) for x, y in queries), strict=True)
-    return scoring.exact_match(checkpoint, asking.context(checkpoint, pattern, demonstrations), prompts, answers)
+    return scoring.exact_match(checkpoint, live_base.context(checkpoint, pattern, demonstrations), prompts, answers)
 
 
-class LivePatch(AskedTask):
+class LivePatch(LiveTask):
     """A context as a change of weights: exact for the query that it was made from, and then given to other queries.
 
     Traits of its own: `donors`, of how many queries the mean patch is; `lessons`, the texts. In `study` each task has
@@ -173,11 +173,11 @@ def _patched(checkpoint: Checkpoint, name: str, donors: int, query: str | None =
         "answers": [
             _top_three(checkpoint, each.softmax(-1)) for each in (zsl[0], in_context[-1], by_own[-1], moved[0])
         ],
-        "made": asking.MADE,
+        "made": live_base.MADE,
     }
 
 
-class LiveVector(AskedTask):
+class LiveVector(LiveTask):
     """What demonstrations change in the residual stream, added to a query that has none, after a layer of choice.
 
     Traits of its own: `lesson`, the demonstrations as lines "x -> y", at first those of the task; `layer`, counted from
@@ -224,7 +224,7 @@ def _with_vectors(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequenc
     with, and by layer with the vector, and with that of the same inputs after answers that moved on by one.
     """
     prompt = [pattern[0] + query + pattern[1]]
-    prefix = asking.context(checkpoint, pattern, demonstrations)
+    prefix = live_base.context(checkpoint, pattern, demonstrations)
     empty = interventions.without_context(checkpoint, prefix, prompt)
     zsl, icl = (
         its.run().logits[0].softmax(-1) for its in (empty, interventions.after_context(checkpoint, prefix, prompt))
@@ -242,7 +242,7 @@ def _with_vectors(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequenc
         "with": _top_three(checkpoint, icl),
         "layers": [_top_three(checkpoint, p) for p in own],
         "p": [zsl[best].item(), icl[best].item(), own[:, best].tolist(), other[:, best].tolist()],
-        "made": asking.MADE,
+        "made": live_base.MADE,
     }
 
 
@@ -250,7 +250,7 @@ def _vectors(checkpoint: Checkpoint, pattern: Pair, demonstrations: Sequence[Pai
     """The mean over demonstrations of what all the others change, where each is asked as a query."""
     changes = []
     for i, (x, _) in enumerate(demonstrations):
-        prefix = asking.context(checkpoint, pattern, [*demonstrations[:i], *demonstrations[i + 1 :]])
+        prefix = live_base.context(checkpoint, pattern, [*demonstrations[:i], *demonstrations[i + 1 :]])
         after, without = (
             of(checkpoint, prefix, [pattern[0] + x + pattern[1]]).run().stream[0]
             for of in (interventions.after_context, interventions.without_context)

@@ -13,7 +13,7 @@ import pandas as pd
 
 from explainer.data.files import published_directory
 from explainer.errors import ExperimentError
-from explainer.results import intervals, published
+from explainer.results import published, table_intervals
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
 
@@ -145,7 +145,7 @@ def similarities_by_task(queries: pd.DataFrame, measure: str, **options) -> dict
     """`similarity_interval` for each task that has the measure in all of its settings."""
     known = _tasks_with(measure, queries)
     known = known if len(known) else queries  # without any, `as_sample` says which setting lacks it
-    return intervals.by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
+    return table_intervals.by_group(known, "task", lambda its: similarity_interval(its, measure, **options))
 
 
 def _tasks_with(measure: str, queries: pd.DataFrame) -> pd.DataFrame:
@@ -166,7 +166,9 @@ def column_differences(
     def difference(its: pd.DataFrame) -> Interval:
         return statistics.paired_difference(as_sample(its, a), as_sample(its, b), statistic)
 
-    return intervals.corrected(intervals.by_group(_tasks_with(b, _tasks_with(a, queries)), "task", difference))
+    return table_intervals.holm_corrected(
+        table_intervals.by_group(_tasks_with(b, _tasks_with(a, queries)), "task", difference)
+    )
 
 
 def selected_setting(settings: pd.DataFrame, split: str = "selection") -> pd.Series:

@@ -16,18 +16,18 @@ import numpy as np
 import pandas as pd
 
 from explainer.results import (
-    agreement,
-    comparison,
-    intervals,
-    language_models,
+    agreement_results,
+    comparison_results,
+    language_model_results,
     papers,
     published,
     reporting,
+    table_intervals,
     verdict,
 )
-from explainer.results.agreement import FT, ICL
-from explainer.results.intervals import Signs
+from explainer.results.agreement_results import FT, ICL
 from explainer.results.published import GRIDS, results
+from explainer.results.table_intervals import Signs
 from explainer.theory.statistics import Interval
 
 REPRODUCED, _NOT_REPRODUCED, _CANNOT_BE_ASKED = "reproduced", "not reproduced", "cannot be asked here"
@@ -73,7 +73,7 @@ def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> di
     if queries is None:
         (queries,) = queries_by_checkpoint().values()
     queries = queries.assign(zero=0.0 * queries["kendall_tau_b"])
-    pooled = comparison.repairs(queries)
+    pooled = comparison_results.repairs(queries)
     means = {state: float(np.mean(list(of.values()))) for state, of in papers.quoted("accuracy")[model].items()}
 
     def mean(column: str) -> Interval:
@@ -102,7 +102,7 @@ def beside_paper(model: str = "2.7B", queries: pd.DataFrame | None = None) -> di
 def scorecard() -> list[_Claim]:
     """All claims, from the published tables."""
     (of_paper,) = queries_by_checkpoint().values()
-    pairs, word_pairs = agreement.pairs("agreement"), results("agreement")
+    pairs, word_pairs = agreement_results.pairs("agreement"), results("agreement")
     of_layers, momentum, few_shot = (
         _by_task(results(GRIDS["comparison"], "layers", control="none")),
         _momentum(),
@@ -264,7 +264,7 @@ def _compared(queries: pd.DataFrame, a: str, b: str) -> _Entry:
 
 def _repairs(queries: pd.DataFrame) -> _Entry:
     """Rec2FTP beside its chance value within each label."""
-    found = [comparison.repairs(of_task) for of_task in _by_task(queries).values()]
+    found = [comparison_results.repairs(of_task) for of_task in _by_task(queries).values()]
     n_repaired, n_errors = sum(one.n_repaired for one in found), sum(one.n_errors for one in found)
     if not n_repaired:
         return _Entry(_CANNOT_BE_ASKED, f"FT repairs none of {n_errors} errors")
@@ -277,9 +277,9 @@ def _repairs(queries: pd.DataFrame) -> _Entry:
 
 def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None = None, of: str = "") -> _Entry:
     """Spearman's correlation of layer and value: where is its sign settled?"""
-    trends = comparison.rank_trends(of_layers, measure, less)
+    trends = comparison_results.rank_trends(of_layers, measure, less)
     mean = np.mean([each.estimate for each in trends.values()])
-    return _entry(Signs.among(intervals.corrected(trends)), f"{of} rank correlation {mean:+.2f}".lstrip())
+    return _entry(Signs.among(table_intervals.holm_corrected(trends)), f"{of} rank correlation {mean:+.2f}".lstrip())
 
 
 # Beside a control.
@@ -288,18 +288,18 @@ def _depth(of_layers: Mapping[str, pd.DataFrame], measure: str, less: str | None
 def _answers(settings: pd.DataFrame, higher: str, lower: str) -> _Entry:
     """Whole answers to word pairs after ten epochs."""
     a, b = (settings.assign(accuracy=settings[f"{state}_accuracy"]) for state in (higher, lower))
-    numbers = (intervals.over_seeds(each, "accuracy").estimate for each in (a, b))
-    signs = Signs.among(intervals.by_task(a, "accuracy", minus=b))
+    numbers = (table_intervals.over_seeds(each, "accuracy").estimate for each in (a, b))
+    signs = Signs.among(table_intervals.by_task(a, "accuracy", minus=b))
     return _entry(signs, "word pairs, ten epochs: {:.2f} against {:.2f}".format(*numbers))
 
 
 def _recall(pairs: pd.DataFrame) -> _Entry:
     """Is the recall of FT by a context above chance? Beside it, that by the context with shuffled answers."""
-    counts = agreement.common_repairs(pairs, FT, ICL).reset_index()
-    shuffled = agreement.common_repairs(pairs, FT, replace(ICL, lesson="shuffled")).reset_index()
+    counts = agreement_results.common_repairs(pairs, FT, ICL).reset_index()
+    shuffled = agreement_results.common_repairs(pairs, FT, replace(ICL, lesson="shuffled")).reset_index()
     # Errors that FT and a context both repair, less what chance would give them in common.
     counts, shuffled = (each.assign(beyond=each["both"] - each["chance"]) for each in (counts, shuffled))
-    signs = Signs.among(intervals.corrected(intervals.by_task(counts, "beyond")))
+    signs = Signs.among(table_intervals.holm_corrected(table_intervals.by_task(counts, "beyond")))
     sums = counts.groupby("task")[["both", "chance", "of"]].sum()
     recall, chance = ((sums[name] / sums["of"]).mean() for name in ("both", "chance"))
     entry = _entry(signs, f"recall {recall:.2f}, by chance {chance:.2f}")
@@ -310,13 +310,13 @@ def _recall(pairs: pd.DataFrame) -> _Entry:
 
 def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
     """Own demonstrations against made-up words on either side, with the shares of the way to two trainings."""
-    own = agreement.pairs_between(pairs, ICL, FT)
-    ceiling = agreement.pairs_between(pairs, FT, replace(FT, lesson="other"))
+    own = agreement_results.pairs_between(pairs, ICL, FT)
+    ceiling = agreement_results.pairs_between(pairs, FT, replace(FT, lesson="other"))
     signs, shares = [], []
     for two in ((ICL, replace(FT, lesson="nonsense")), (replace(ICL, lesson="nonsense"), FT)):
-        floor = agreement.pairs_between(pairs, *two)
-        signs.append(Signs.among(intervals.by_task(own, measure, minus=floor)))
-        row = verdict.Row.over_seeds(*(intervals.seed_means(each, measure) for each in (floor, own, ceiling)))
+        floor = agreement_results.pairs_between(pairs, *two)
+        signs.append(Signs.among(table_intervals.by_task(own, measure, minus=floor)))
+        row = verdict.Row.over_seeds(*(table_intervals.seed_means(each, measure) for each in (floor, own, ceiling)))
         shares.append(row.share.estimate)
     text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them".format(*shares)
     entries = [_entry(each, text) for each in signs]
@@ -332,7 +332,7 @@ def _tau_of_right_answers() -> _Entry:
     queries = results("word-pairs-controls", "queries")
     own, shuffled = (queries[queries["control"] == control] for control in ("none", "shuffled-context"))
     numbers = (its.groupby("task")["kendall_tau_b"].mean().mean() for its in (own, shuffled))
-    differences = comparison.changes_under_controls(
+    differences = comparison_results.changes_under_controls(
         _by_task(queries), ["none"], ["kendall_tau_b"], than="shuffled-context"
     )
     return _entry(Signs.among(differences), "word pairs: {:.3f} against {:.3f} with shuffled answers".format(*numbers))
@@ -346,13 +346,13 @@ def _momentum() -> tuple[_Entry, _Entry]:
 
     Beside the control stands the gain over plain attention on text of another kind.
     """
-    changes = {of: language_models.change_at_budgets(of, "momentum") for of in ("plain", "previous")}
+    changes = {of: language_model_results.change_at_budgets(of, "momentum") for of in ("plain", "previous")}
     tokens = max(changes["plain"])
     plain, previous = (of[tokens] for of in changes.values())
     verdict = REPRODUCED if plain.low > 0 else _NOT_REPRODUCED
     lower = f"lower than plain attention by {plain:.3f} nats a token after {tokens / 1e6:.1f} million tokens"
     control = f"against the previous value alone {previous:.3f}"
-    elsewhere = language_models.change_at_budgets("plain", "momentum", other_genre=True)[tokens]
+    elsewhere = language_model_results.change_at_budgets("plain", "momentum", other_genre=True)[tokens]
     return _Entry(verdict, lower), _Entry(verdict, f"{lower}, on news articles by {elsewhere:.3f}; {control}")
 
 

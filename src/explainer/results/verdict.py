@@ -18,10 +18,10 @@ import pandas as pd
 
 from explainer.data.files import PUBLISHED
 from explainer.errors import ResultsError
-from explainer.results import agreement, contrasts, intervals, published, reporting
-from explainer.results.agreement import FT, ICL, UpdateFilter
-from explainer.results.intervals import Value
+from explainer.results import agreement_results, contrast_results, published, reporting, table_intervals
+from explainer.results.agreement_results import FT, ICL, UpdateFilter
 from explainer.results.published import GRIDS, results
+from explainer.results.table_intervals import Value
 from explainer.results.thirds import THIRDS, layer_thirds
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -133,17 +133,17 @@ def _five_rows(
     """
     rows = {}
     if layers is not None:
-        upper = _means_of_third(layers, "upper third", [*agreement.CORNERS, "context_foreign"])
+        upper = _means_of_third(layers, "upper third", [*agreement_results.CORNERS, "context_foreign"])
         swapped = upper[["own", "context_foreign", "trainings"]]
         rows[TRAINING] = _jackknifed(swapped, lambda m: m.context_foreign, lambda m: m.own, lambda m: m.trainings)
         rows[EXAMPLES] = _jackknifed(
-            upper[agreement.CORNERS],
+            upper[agreement_results.CORNERS],
             lambda m: 0.0,
-            lambda m: agreement.cost_of_examples(m)["both swapped"],
-            agreement.yardstick,
+            lambda m: agreement_results.cost_of_examples(m)["both swapped"],
+            agreement_results.yardstick,
         )
     if queries is not None:
-        right = intervals.seed_means(queries, "correct", "task", "intervention").unstack()
+        right = table_intervals.seed_means(queries, "correct", "task", "intervention").unstack()
         rows[VECTOR] = _jackknifed(
             right[["vector_foreign", "zsl", "vector", "icl"]],
             lambda m: max(m["vector_foreign"], m["zsl"]),
@@ -152,16 +152,16 @@ def _five_rows(
         )
     if changes is not None:
         whole = changes[(changes["strength"] == changes["k"]) & changes["kind"].isin(["ICL", "ICL shuffled"])]
-        whole = whole.assign(right=contrasts.accuracy_by_own_rule(whole))
-        right = intervals.seed_means(whole, "right", "cue", "kind").unstack()
+        whole = whole.assign(right=contrast_results.accuracy_by_own_rule(whole))
+        right = table_intervals.seed_means(whole, "right", "cue", "kind").unstack()
         rows[LEARNED] = _jackknifed(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1.0)
     if strengths is not None:
-        similar = intervals.seed_means(strengths, ["own", "contexts", "trainings"], "cue")
+        similar = table_intervals.seed_means(strengths, ["own", "contexts", "trainings"], "cue")
         rows[OF_RULE] = _jackknifed(
             similar,
             lambda m: 0.0,
             lambda m: m.own,
-            lambda m: contrasts.largest_similarity(m.contexts, m.trainings),
+            lambda m: contrast_results.largest_similarity(m.contexts, m.trainings),
         )
     return {name: row for name, row in rows.items() if row.draws}
 
@@ -170,9 +170,9 @@ def _jackknifed(means: pd.DataFrame, floor: Value, measured: Value, ceiling: Val
     """The three values and the share, of means by seed; no share where no ceiling is settled above the floor."""
     known = means.dropna()
     with np.errstate(divide="ignore", invalid="ignore"):  # a ceiling at its floor gives no share
-        share = intervals.of_means(known, lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
-    room = intervals.of_means(known, lambda m: ceiling(m) - floor(m))
-    low, value, high = (intervals.of_means(known, of) for of in (floor, measured, ceiling))
+        share = table_intervals.of_means(known, lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
+    room = table_intervals.of_means(known, lambda m: ceiling(m) - floor(m))
+    low, value, high = (table_intervals.of_means(known, of) for of in (floor, measured, ceiling))
     return Row(low, value, high, share if room.low > 0 else _NO_SHARE, len(known))
 
 
@@ -237,7 +237,7 @@ def gain_in_context(rows: pd.DataFrame) -> Interval:
         without = one.where(means["one"] > means["without"], without)
     rows = rows.assign(without=without, gain=rows["icl_accuracy"] - without)
     n_queries = int(rows.groupby("task")["n_queries"].max().sum())
-    gain, *shares = (intervals.over_seeds(rows, name) for name in ("gain", "icl_accuracy", "without"))
+    gain, *shares = (table_intervals.over_seeds(rows, name) for name in ("gain", "icl_accuracy", "without"))
     after, before = (statistics.binomial_interval(share.estimate, n_queries) for share in shares)
     return statistics.widen_degenerate_difference(gain, after, before)
 
@@ -291,15 +291,16 @@ def _mechanisms(
     Student's of the jackknife over draws.
     """
     pairs, rules = (
-        intervals.seed_means(its, "correct", "task", "intervention").unstack() for its in (queries, queries_of_rules)
+        table_intervals.seed_means(its, "correct", "task", "intervention").unstack()
+        for its in (queries, queries_of_rules)
     )
 
     def put_in(right: pd.DataFrame, name: str) -> Interval:
         foreign = f"{name}_foreign"
-        return intervals.of_means(right, lambda m: (m[name] - m[foreign]) / (m["icl"] - m[foreign]))
+        return table_intervals.of_means(right, lambda m: (m[name] - m[foreign]) / (m["icl"] - m[foreign]))
 
     def taken_out(right: pd.DataFrame, name: str) -> Interval:
-        return intervals.of_means(right, lambda m: (m["off_random"] - m[name]) / m["off_random"])
+        return table_intervals.of_means(right, lambda m: (m["off_random"] - m[name]) / m["off_random"])
 
     return {
         "word pairs": {
@@ -310,7 +311,7 @@ def _mechanisms(
         },
         "a new rule": {
             "one vector, put in": put_in(rules, "vector"),
-            "a vote of ten heads": contrasts.agreement(votes, "vote")["beyond chance"],
+            "a vote of ten heads": contrast_results.agreement(votes, "vote")["beyond chance"],
         },
     }
 
@@ -331,7 +332,7 @@ def share_by_third(layers: pd.DataFrame, side: str, floor: str = "made-up words"
     shares = {}
     for third in THIRDS:
         means = _means_of_third(layers, third, ["own", low, "trainings"])
-        shares[third] = intervals.of_means(means, lambda m: (m["own"] - m[low]) / (m["trainings"] - m[low]))
+        shares[third] = table_intervals.of_means(means, lambda m: (m["own"] - m[low]) / (m["trainings"] - m[low]))
     return shares
 
 
@@ -386,7 +387,7 @@ def ten_rows(directory: str | Path | None = None) -> dict[str, Rows]:
             continue
         lessons = "all" if (its["lessons"] == "all").any() else "bounds"
         every_pair = pairs_of[checkpoint]
-        pairs = agreement.with_changes(every_pair[every_pair["lessons"] == lessons], changes[checkpoint])
+        pairs = agreement_results.with_changes(every_pair[every_pair["lessons"] == lessons], changes[checkpoint])
         published.require_only_seeds_differ(pairs)
         whole = [(pairs[f"{side}_kind"] == "ICL") | (pairs[f"{side}_epochs"] == pairs["epochs"]) for side in "ab"]
         found = similarity_rows(pairs[whole[0] & whole[1]], UpdateFilter("FT"))
@@ -403,7 +404,9 @@ def ten_rows(directory: str | Path | None = None) -> dict[str, Rows]:
             found[_PATCH] = Row.over_seeds(floor, patch, context)
         if checkpoint in steps:
             columns = ("r2_icl_foreign", "r2_icl_own", "r2_descent_own")
-            found[_EXPLAINED] = Row.over_seeds(*(intervals.seed_means(steps[checkpoint], name) for name in columns))
+            found[_EXPLAINED] = Row.over_seeds(
+                *(table_intervals.seed_means(steps[checkpoint], name) for name in columns)
+            )
         found = {name: row for name, row in found.items() if all(math.isfinite(of.estimate) for of in row[:3])}
         gain = gain_in_context(its)
         if not gain.low > 0:
@@ -420,7 +423,7 @@ def ten_rows(directory: str | Path | None = None) -> dict[str, Rows]:
 
 
 def _right(queries: pd.DataFrame, intervention: str) -> pd.Series:
-    return intervals.seed_means(queries[queries["intervention"] == intervention], "correct")
+    return table_intervals.seed_means(queries[queries["intervention"] == intervention], "correct")
 
 
 def similarity_rows(pairs: pd.DataFrame, training: UpdateFilter = FT) -> Rows:
@@ -431,7 +434,7 @@ def similarity_rows(pairs: pd.DataFrame, training: UpdateFilter = FT) -> Rows:
     """
 
     def similar(measure: str, *two: UpdateFilter) -> pd.Series:
-        return intervals.seed_means(agreement.pairs_between(pairs, *two), measure)
+        return table_intervals.seed_means(agreement_results.pairs_between(pairs, *two), measure)
 
     made_up = {
         "": (ICL, replace(training, lesson="nonsense")),

@@ -1,4 +1,4 @@
-// What learners predict from the points (z, y) of a prompt, all from inputs (z, 1); see computed.py.
+// What learners predict from the points (z, y) of a prompt, all from inputs (z, 1); see computed_explorables.py.
 
 import { mean } from "./algebra.js";
 import { SMALL, WIDTH, axes, badge, colour, group, line, panel, path, plane, rect, through, words } from "./drawing.js";

@@ -2,7 +2,7 @@
 
 from importlib import resources
 
-from explainer.figures.texts import Texts
+from explainer.figures.figure_texts import Texts
 
 
 def drawing(name: str):

@@ -1,5 +1,5 @@
 // The model of a page: the reader loads it, and it runs in one Web Worker, live_model_worker.js. In a notebook the kernel takes the
-// worker's place: asking.py answers the same messages.
+// worker's place: live_base.py answers the same messages.
 
 import { element } from "#explorables/frame.js";
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, GREY, LEGEND_ABOVE, significant_digits
+from explainer.figures.figure_base import COLOURS, GREY, LEGEND_ABOVE, significant_digits
 from explainer.theory.statistics import Interval
 
 CONTROL_NAMES: Mapping[str, str] = {

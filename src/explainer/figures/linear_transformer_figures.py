@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import LEGEND_ABOVE, LINES, MARKS
+from explainer.figures.figure_base import LEGEND_ABOVE, LINES, MARKS
 from explainer.theory import statistics
 
 _POINTS = 50

@@ -1,7 +1,7 @@
 """What contexts and trainings do to one model, each beside each: swapped lessons, and what other examples cost.
 
 Everything is computed from the tables "changes" and "pairs" of the experiment "agreement", with Student's interval over
-seeds of means over queries and layers (`intervals`).
+seeds of means over queries and layers (`table_intervals`).
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from explainer.data.tasks import TASKS
-from explainer.results import intervals
+from explainer.results import table_intervals
 from explainer.results.published import results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval
@@ -134,14 +134,14 @@ def lesson_swaps(pairs: pd.DataFrame, measure: str, training: UpdateFilter = FT)
         for name, lesson in LESSONS.items():
             chosen = pairs_between(pairs, kept, replace(swapped, lesson=lesson))
             if len(chosen) and not (kept == swapped and lesson == "own"):
-                swaps[kind][name] = intervals.over_seeds(chosen, measure)
+                swaps[kind][name] = table_intervals.over_seeds(chosen, measure)
     return swaps
 
 
 def n_complete_seeds(pairs: pd.DataFrame, training: UpdateFilter = FT) -> dict[str, int]:
     """How many seeds have a training on each lesson of `lesson_swaps` that diverged on no task."""
     trained = {name: pairs_between(pairs, ICL, replace(training, lesson=lesson)) for name, lesson in LESSONS.items()}
-    return {name: len(intervals.seed_means(of, "sim_aou")) for name, of in trained.items() if len(of)}
+    return {name: len(table_intervals.seed_means(of, "sim_aou")) for name, of in trained.items() if len(of)}
 
 
 CORNERS = ["own", "training_other", "context_other", "both_other", "contexts", "trainings"]
@@ -201,8 +201,8 @@ def cost_of_other_examples(pairs: pd.DataFrame, measure: str, training: UpdateFi
         known = table.dropna(subset=["own", *others])
         if len(known):
             cost = known.assign(cost=cost_of_examples(known)[name])
-            costs[name] = intervals.of_means(cost, "cost", ["seed", "task"])
-    of_seeds = pd.DataFrame({name: intervals.seed_means(table.reset_index(), name) for name in map(str, table)})
+            costs[name] = table_intervals.of_means(cost, "cost", ["seed", "task"])
+    of_seeds = pd.DataFrame({name: table_intervals.seed_means(table.reset_index(), name) for name in map(str, table)})
     costs["yardstick"] = statistics.student(yardstick(of_seeds).dropna())
     if not of_seeds[["contexts_reordered", "trainings_reordered"]].dropna().empty:
         special_of_context, special_of_training = (
@@ -222,7 +222,9 @@ def accuracy_by_lesson(changes: pd.DataFrame, training: UpdateFilter = FT) -> di
     kinds = {"after the context": ICL, "after the training": training}
     return {
         kind: {
-            name: intervals.over_seeds(described[replace(which, lesson=lesson).matches(described, "a")], "accuracy")
+            name: table_intervals.over_seeds(
+                described[replace(which, lesson=lesson).matches(described, "a")], "accuracy"
+            )
             for name, lesson in LESSONS.items()
         }
         for kind, which in kinds.items()

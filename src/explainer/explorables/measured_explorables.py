@@ -4,7 +4,7 @@ from typing import Any
 
 import traitlets
 
-from explainer.explorables.base import Explorable, Rows, Stored
+from explainer.explorables.explorable_base import Explorable, Rows, Stored
 from explainer.results.thirds import layer_thirds
 
 SIDES = ("training", "context")
@@ -33,10 +33,10 @@ class Ladder(Explorable):
 
     @classmethod
     def measured(cls) -> dict[str, Any]:
-        """What is missed on each rung: `running_prompt.measured_rungs`."""
-        from explainer.explorables import running_prompt  # noqa: PLC0415 - torch is slow to import
+        """What is missed on each rung: `running_prompt_explorables.measured_rungs`."""
+        from explainer.explorables import running_prompt_explorables  # noqa: PLC0415 - torch is slow to import
 
-        return running_prompt.measured_rungs()
+        return running_prompt_explorables.measured_rungs()
 
 
 class RealHead(Explorable):
@@ -60,10 +60,10 @@ class RealHead(Explorable):
 
     @classmethod
     def measured(cls) -> dict[str, Any]:
-        """The numbers of the head: `running_prompt.measured_head`."""
-        from explainer.explorables import running_prompt  # noqa: PLC0415 - torch is slow to import
+        """The numbers of the head: `running_prompt_explorables.measured_head`."""
+        from explainer.explorables import running_prompt_explorables  # noqa: PLC0415 - torch is slow to import
 
-        return running_prompt.measured_head()
+        return running_prompt_explorables.measured_head()
 
 
 class Swap(Explorable):
@@ -95,7 +95,7 @@ class Swap(Explorable):
         and `true` the means of the layer where a context is a step.
         """
         from explainer.results.published import results  # noqa: PLC0415 - pandas and torch are slow to import
-        from explainer.theory import positive_control, statistics  # noqa: PLC0415
+        from explainer.theory import gradient_step_attention, statistics  # noqa: PLC0415
 
         names = ["own", "trainings", *(f"{side}_{lesson}" for side in SIDES for lesson in LESSONS[1:])]
         layers = results("shared-part", "layers")
@@ -104,7 +104,9 @@ class Swap(Explorable):
         with_half = lambda its: [its.estimate.tolist(), (its.high - its.estimate).tolist()]  # noqa: E731
         of_seeds = layers[layers["layer"] >= _UPPER].groupby("seed")[names].mean()
         upper = statistics.student(of_seeds.to_numpy())
-        swaps = positive_control.both_swaps(positive_control.PositiveControlSetting(d=64, n_queries=24), range(10))
+        swaps = gradient_step_attention.both_swaps(
+            gradient_step_attention.PositiveControlSetting(d=64, n_queries=24), range(10)
+        )
         true = {side: swaps[f"context and training, {side} swapped"] for side in SIDES}
         return {
             **{name: with_half(drawn[name]) for name in names},
@@ -142,7 +144,7 @@ class Contrast(Explorable):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """Mean, low and high end in the upper third: the similarity, that of two tasks, and the cosine of contrasts."""
-        from explainer.results import contrasts  # noqa: PLC0415 - pandas and torch are slow to import
+        from explainer.results import contrast_results  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.results.published import results  # noqa: PLC0415
         from explainer.theory import statistics  # noqa: PLC0415
 
@@ -152,7 +154,7 @@ class Contrast(Explorable):
         of = {
             "similarity": statistics.student(by_seed["own"]),
             "foreign": statistics.student(by_seed["training_foreign"]),
-            "contrast": contrasts.similarities(strongest)["own"],
+            "contrast": contrast_results.similarities(strongest)["own"],
         }
         return {name: [its.estimate, its.low, its.high] for name, its in of.items()}
 
@@ -182,12 +184,12 @@ class Yardstick(Explorable):
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """Mean, low and high end of the GPT's falls (`agreement.cost_of_other_examples`), by what is swapped."""
-        from explainer.results import agreement  # noqa: PLC0415 - pandas and torch are slow to import
+        from explainer.results import agreement_results  # noqa: PLC0415 - pandas and torch are slow to import
         from explainer.results.published import results  # noqa: PLC0415
 
-        swapped = agreement.cost_of_other_examples(agreement.pairs("agreement"), "sim_aou")
-        four = agreement.cost_of_other_examples(
-            results("shared-part", "pairs"), "sim_aou", agreement.UpdateFilter("FT", rate=None)
+        swapped = agreement_results.cost_of_other_examples(agreement_results.pairs("agreement"), "sim_aou")
+        four = agreement_results.cost_of_other_examples(
+            results("shared-part", "pairs"), "sim_aou", agreement_results.UpdateFilter("FT", rate=None)
         )
         chosen = {"context": swapped["context swapped"], "both": four["both swapped"]}
         return {name: [of.estimate, of.low, of.high] for name, of in chosen.items()}
@@ -242,16 +244,16 @@ class Bets(Explorable):
         quarters. Losses are differences in nats per token, paired by set; `lowest` is every model that none is below
         for certain.
         """
-        from explainer.results import agreement, language_models, published  # noqa: PLC0415 - pandas is slow to import
+        from explainer.results import agreement_results, language_model_results, published  # noqa: PLC0415 - pandas is slow to import
 
-        pairs = agreement.pairs("agreement")
-        trained, context, trainings, _ = agreement.lesson_swaps(pairs, "sim_aou").values()
+        pairs = agreement_results.pairs("agreement")
+        trained, context, trainings, _ = agreement_results.lesson_swaps(pairs, "sim_aou").values()
         own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
-        falls = agreement.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
+        falls = agreement_results.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
         share = falls.estimate / (own.estimate - trained[made_up].estimate)
-        arms, gains = _CHOICES["lowest"], language_models.change_at_budgets("plain", "momentum")
+        arms, gains = _CHOICES["lowest"], language_model_results.change_at_budgets("plain", "momentum")
         longest = max(gains)
-        below = lambda arm, other: language_models.change_at_budgets(other, arm)[longest]  # noqa: E731
+        below = lambda arm, other: language_model_results.change_at_budgets(other, arm)[longest]  # noqa: E731
         start, *_, end = gains.values()
         peak = max(gains.values(), key=lambda gain: gain.estimate)
         kept = "stays" if share < 1 / 4 else "half" if share < 3 / 4 else "floor"

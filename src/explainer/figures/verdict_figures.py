@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from explainer.figures.base import LEGEND_ABOVE
-from explainer.figures.forms import dot_plot
+from explainer.figures.figure_base import LEGEND_ABOVE
+from explainer.figures.figure_forms import dot_plot
 from explainer.results import scorecard, verdict
 from explainer.results.verdict import Row, Rows
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import traitlets
 
-from explainer.explorables.base import LIMIT, Explorable, Pair, Rows
+from explainer.explorables.explorable_base import LIMIT, Explorable, Pair, Rows
 
 ATTENTIONS = ("softmax", "linear")
 """What the reader can choose: `explainer.theory.duality.softmax_attention` or `linear_attention`."""

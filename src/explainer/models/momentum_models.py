@@ -27,7 +27,7 @@ LEARNED_CONVOLUTION = "learned_convolution"
 _Model = TypeVar("_Model", bound=PreTrainedModel)
 
 _SUPPORTED = ("gpt2", "llama")
-_REFUSAL = "momentum (load with attn_implementation='sdpa', then switch it on: explainer.models.momentum_attention)"
+_REFUSAL = "momentum (load with attn_implementation='sdpa', then switch it on: explainer.models.momentum_models)"
 _MOMENTUM = "explainer_momentum"
 _RECENCY = "explainer_recency_bias"
 _CONVOLUTION = "explainer_learned_convolution"

@@ -10,7 +10,7 @@ import pandas as pd
 from explainer.data.files import PUBLISHED, replace_file
 from explainer.data.tasks import TASKS
 from explainer.errors import CheckpointError, ResultsError
-from explainer.figures import verdict as page
+from explainer.figures import verdict_figures as page
 from explainer.models import loading
 from explainer.results import papers, published
 from explainer.results import scorecard as cards

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from explainer.figures.base import COLOURS, LEGEND_BELOW, LINES, MARKERS, MARKS, error_bars, significant_digits
+from explainer.figures.figure_base import COLOURS, LEGEND_BELOW, LINES, MARKERS, MARKS, error_bars, significant_digits
 from explainer.theory import statistics
 
 _Array = np.ndarray

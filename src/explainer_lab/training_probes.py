@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from explainer.errors import ExperimentError
-from explainer_lab.corpora import Tokens
+from explainer_lab.training_corpora import Tokens
 
 _TOKENS_AT_ONCE = 8192  # in one forward pass
 

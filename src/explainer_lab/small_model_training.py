@@ -1,9 +1,10 @@
-"""Trainings of the small models whose weights the book ships: python -m explainer_lab.small_models NAME.
+"""Trainings of the small models whose weights the book ships: python -m explainer_lab.small_model_training NAME.
 
 The GPTs of `explainer.models.in_context_gpt` learn regression in context. The linear transformers of
-`explainer.models.deep_linear` are trained to the end: Adam on fresh prompts comes first, then damped Gauss-Newton steps
-on a large fixed sample, until the error no longer falls; gradient descent and GD++ with the best rates for their number
-of steps are fitted by the same two stages. Each model is written to $EXPLAINER_WEIGHTS, or over the package's own.
+`explainer.models.deep_linear_model` are trained to the end: Adam on fresh prompts comes first, then damped Gauss-Newton
+steps on a large fixed sample, until the error no longer falls; gradient descent and GD++ with the best rates for their
+number of steps are fitted by the same two stages. Each model is written to $EXPLAINER_WEIGHTS, or over the package's
+own.
 """
 
 import argparse
@@ -27,9 +28,9 @@ from tqdm import tqdm
 from transformers import GPT2Model
 
 from explainer.data.files import replace_file, rounded, to_json, weights_directory
-from explainer.models import deep_linear
+from explainer.models import deep_linear_model
 from explainer.models import in_context_gpt as gpt
-from explainer.models.deep_linear import TrainedLayers, learned_tasks
+from explainer.models.deep_linear_model import TrainedLayers, learned_tasks
 from explainer.theory.linear_transformer import LinearAttention, descend_on_prompts, gradient_layer
 from explainer.theory.optimisation import clipped_step, warmed_up_cosine
 from explainer.theory.regression import Prompts, draw_prompts
@@ -139,7 +140,7 @@ class _Schedule:
         generator, parts = Generator().manual_seed(seed), []
         for first in range(0, n, 20_000):
             prompts = self.draw(generator, min(20_000, n - first), torch.float64)
-            parts.append((deep_linear.moments(prompts), prompts.tasks))
+            parts.append((deep_linear_model.moments(prompts), prompts.tasks))
         return _Sample(*map(torch.cat, zip(*parts, strict=True)))
 
 
@@ -181,7 +182,7 @@ def _descended(
     parameters = _initial(family, n_layers, d, generator).to(example).requires_grad_()
 
     def predict(prompts: Prompts) -> Float[Tensor, " B"]:
-        return (learned_tasks(_layers(family, parameters, d), deep_linear.moments(prompts)) * prompts.x_q).sum(1)
+        return (learned_tasks(_layers(family, parameters, d), deep_linear_model.moments(prompts)) * prompts.x_q).sum(1)
 
     optimiser = torch.optim.Adam([parameters], lr=schedule.rate)
     losses = descend_on_prompts(optimiser, predict, schedule.draw, steps=schedule.steps, seed=seed)
@@ -288,9 +289,9 @@ def _gauss_newton(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train one of the book's models, measure and write it; all starts of the linear transformers, forty minutes."""
     parser = argparse.ArgumentParser(description="Train one of the book's small models.")
-    parser.add_argument("name", choices=(*gpt.STORED, deep_linear.NAME))
+    parser.add_argument("name", choices=(*gpt.STORED, deep_linear_model.NAME))
     name = parser.parse_args(arguments).name
-    if name == deep_linear.NAME:
+    if name == deep_linear_model.NAME:
         schedule = _Schedule()
         runs = [_train_layers(*start, schedule) for start in tqdm(_STARTS, unit="start")]
         matrices = {key: matrix for run in runs for key, matrix in run.matrices().items()}

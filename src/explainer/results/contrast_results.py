@@ -2,7 +2,7 @@
 
 Everything takes tables of `results` for grids of "minimal-pairs", whose draws are seeds of a pair of tasks, or of
 "new-rule", whose draws are seeds of a kind of cue. Values are functions of means over pairs, or cues, which are fixed,
-with Student's interval of the jackknife over seeds (`intervals.of_means`).
+with Student's interval of the jackknife over seeds (`table_intervals.of_means`).
 """
 
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from explainer.results import intervals
-from explainer.results.agreement import yardstick
+from explainer.results import table_intervals
+from explainer.results.agreement_results import yardstick
 from explainer.results.published import results
 from explainer.theory.statistics import Interval
 
@@ -40,7 +40,7 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
     `rows` are those of "settings", or of "strengths" of one number of epochs and part of the layers. NaN where C or F
     is not above 0.
     """
-    values: dict[str, str | intervals.Value] = {
+    values: dict[str, str | table_intervals.Value] = {
         name: name for name in ("own", "other", "contexts", "trainings", "examples", "reordered")
     }
     draws = _draws(rows)
@@ -50,7 +50,7 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
         "yardstick": yardstick,
         "own / sqrt(C F)": lambda m: m.own / largest_similarity(m.contexts, m.trainings),
     }
-    return {name: intervals.of_means(means, value, draws) for name, value in values.items()}
+    return {name: table_intervals.of_means(means, value, draws) for name, value in values.items()}
 
 
 def largest_similarity(contexts: float, trainings: float) -> float:
@@ -68,7 +68,7 @@ def accuracy_by_own_rule(changes: pd.DataFrame) -> pd.Series:
 
 def mean_by(rows: pd.DataFrame, by: str, column: str = "right") -> dict[Any, Interval]:
     """A column by the strength of a lesson, or by the intervention, mean over directions and over pairs or cues."""
-    return intervals.by_group(rows, by, lambda its: intervals.of_means(its, column, _draws(its)))
+    return table_intervals.by_group(rows, by, lambda its: table_intervals.of_means(its, column, _draws(its)))
 
 
 def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:
@@ -81,7 +81,7 @@ def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:
     }  # fmt: skip
 
     def share(part: str, base: str) -> Interval:
-        return intervals.of_means(odds, lambda m: (m[part] - m[base]) / (m[f"{base}_whole"] - m[base]), draws)
+        return table_intervals.of_means(odds, lambda m: (m[part] - m[base]) / (m[f"{base}_whole"] - m[base]), draws)
 
     return {part: share(part, base) for part, base in bases.items()}
 
@@ -101,9 +101,9 @@ def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> dict
     asked = answers[answers["icl"] != answers["right"]] if wrong else answers
     chance = shares.reindex(pd.MultiIndex.from_frame(asked[[*draw, "icl"]])).fillna(0).to_numpy()
     counted = asked.assign(hit=asked[given] == asked["icl"], chance=chance)
-    values: dict[str, intervals.Value] = {
+    values: dict[str, table_intervals.Value] = {
         "agreement": lambda sums: sums.hit / sums.n,
         "chance": lambda sums: sums.chance / sums.n,
         "beyond chance": lambda sums: (sums.hit - sums.chance) / (sums.n - sums.chance),
     }
-    return {name: intervals.of_sums(counted, value, ["seed", "cue"]) for name, value in values.items()}
+    return {name: table_intervals.of_sums(counted, value, ["seed", "cue"]) for name, value in values.items()}

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from explainer.errors import ExperimentError
-from explainer.results import intervals
+from explainer.results import table_intervals
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
 
@@ -46,7 +46,7 @@ def who_answers(queries: pd.DataFrame, intervention: str) -> pd.DataFrame:
         found = found.merge(its, on=_QUERY, validate="one_to_one")
     rows = []
     for (ft, right), its in found.groupby(["ft", "icl"]):
-        share = intervals.of_sums(its, lambda sums: sums.correct / sums.n)
+        share = table_intervals.of_sums(its, lambda sums: sums.correct / sums.n)
         rows.append({"ft": bool(ft), "icl": bool(right), "n": len(its), "right": share.of_share})
     return pd.DataFrame(rows)
 

@@ -23,7 +23,7 @@ TASK = Task(
     name="half-spaces",
     template="{word}",
     labels=_LABELS,
-    source="points and directions drawn from explainer_lab.regression_words",
+    source="points and directions drawn from explainer_lab.regression_words",  # as published: the keys digest it
     licence="MIT",
 )
 """The template and the labels of every direction."""

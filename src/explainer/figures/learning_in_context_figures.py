@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.forms import Ends, curves
+from explainer.figures.figure_forms import Ends, curves
 from explainer.models.scoring import Record
 from explainer.theory import statistics
 

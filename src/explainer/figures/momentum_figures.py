@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
-from explainer.figures.base import COLOURS, GREY, LEGEND_BELOW, LINES, MARKERS, error_bars, significant_digits
-from explainer.figures.forms import Ends
+from explainer.figures.figure_base import COLOURS, GREY, LEGEND_BELOW, LINES, MARKERS, error_bars, significant_digits
+from explainer.figures.figure_forms import Ends
 from explainer.theory import statistics
 
 _RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate

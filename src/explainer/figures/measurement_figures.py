@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.base import COLOURS, LEGEND_BELOW, LINES, MARKS, error_bars, significant_digits
+from explainer.figures.figure_base import COLOURS, LEGEND_BELOW, LINES, MARKS, error_bars, significant_digits
 from explainer.theory.statistics import Interval
 
 _Curve = tuple[Sequence[float], Sequence[float]]

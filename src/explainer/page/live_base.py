@@ -11,7 +11,7 @@ import traitlets
 
 from explainer.errors import ExplainerError
 from explainer.explorables import Explorable
-from explainer.explorables.base import Stored
+from explainer.explorables.explorable_base import Stored
 from explainer.models import loading, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
@@ -30,7 +30,7 @@ _QUESTIONS = {"ask": "id", "sweep": "sweep", "experiment": "experiment", "patch"
 """By question, where its number stands in the answer."""
 
 
-class Asking(Explorable):
+class LiveExplorable(Explorable):
     """An explorable whose view sends `{"load": true}` and then questions; a newer message stops an older one.
 
     Without a `checkpoint` that is in memory already, that of the book is loaded at the first message.
@@ -66,7 +66,7 @@ class Asking(Explorable):
             self.send({"failed": text} | numbers)
 
 
-class AskedTask(Asking):
+class LiveTask(LiveExplorable):
     """What explorables share that ask about a task of word pairs.
 
     Traits: `task`; `query`, the reader's own; `found`, the answers, which belong to what was asked in it; `study`, what

@@ -53,7 +53,7 @@ def by_task(rows: pd.DataFrame, column: str, minus: pd.DataFrame | None = None) 
         rows.groupby(["task", "seed"], sort=False)[column].mean() if minus is None else _paired(rows, minus, column)
     )
     found = {str(task): statistics.student(values) for task, values in of_seeds.groupby("task", sort=False)}
-    return found if minus is None else corrected(found)
+    return found if minus is None else holm_corrected(found)
 
 
 def mean_difference(a: pd.DataFrame, b: pd.DataFrame, column: str) -> Interval:
@@ -98,7 +98,7 @@ def _jackknife(table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) 
     return statistics.student([S * whole - (S - 1) * statistic(table.drop(index=draw)) for draw in draws])
 
 
-def corrected(tested: Mapping[_Name, Interval]) -> dict[_Name, Interval]:
+def holm_corrected(tested: Mapping[_Name, Interval]) -> dict[_Name, Interval]:
     """The same intervals with p-values corrected for their number by Holm's procedure."""
     p_values = statistics.holm(np.array([one.p_value for one in tested.values()], dtype=float))
     return {name: replace(one, p_value=float(p)) for (name, one), p in zip(tested.items(), p_values, strict=True)}

@@ -1,7 +1,7 @@
 """Linear transformers of two and three layers, trained until nothing improves; every start is kept.
 
-`explainer_lab.small_models` trains them. Letters: L layers, d inputs, N examples; G = sum_i e_i e_i^T / N the second
-moments of a prompt's tokens e_i = (x_i, y_i); w the task of a prompt, v what the layers take it for.
+`explainer_lab.small_model_training` trains them. Letters: L layers, d inputs, N examples; G = sum_i e_i e_i^T / N the
+second moments of a prompt's tokens e_i = (x_i, y_i); w the task of a prompt, v what the layers take it for.
 """
 
 import hashlib

@@ -48,7 +48,7 @@ def error_at_best_scale(cosine: Float[np.ndarray, "*n"]) -> Float[np.ndarray, "*
     return np.sqrt(1 - cosine**2)
 
 
-def medians(samples: Float[np.ndarray, "prompts heads forms"]) -> list[Interval]:
+def median_by_form(samples: Float[np.ndarray, "prompts heads forms"]) -> list[Interval]:
     """The median over heads of each form, with a 95 % bootstrap interval over prompts and heads."""
     by_form = np.moveaxis(samples, 2, 0)
     return [statistics.bootstrap_interval([(prompt,) for prompt in its], np.median, n_resamples=500) for its in by_form]

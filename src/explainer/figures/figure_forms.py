@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.base import COLOURS, GREY, LINES, MARKERS, ROLES, error_bars, significant_digits
+from explainer.figures.figure_base import COLOURS, GREY, LINES, MARKERS, ROLES, error_bars, significant_digits
 from explainer.theory.statistics import Interval
 
 _THIN = {"thickness": 1, "width": 3}

@@ -1,6 +1,6 @@
 """A small Llama that was trained on nothing but linear classification in context, and is a checkpoint like any other.
 
-Its texts are those of `explainer_lab.regression_words`: each has a new direction w, so that what a model knows of w
+Its texts are those of `explainer_lab.training_words`: each has a new direction w, so that what a model knows of w
 it has from the demonstrations before the query. The embedding of a word starts as a linear map of its point.
 """
 
@@ -15,9 +15,9 @@ from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explainer.models import loading
-from explainer_lab import regression_words
+from explainer_lab import training_words
 from explainer_lab.language_models import BETAS
-from explainer_lab.small_models import descent
+from explainer_lab.small_model_training import descent
 
 EVERY = 100  # steps from one snapshot of a training to the next
 
@@ -40,13 +40,13 @@ class LlamaSetting:
 def _initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
     """A Llama whose weights have the variance 1 / width and whose words start as linear maps of their points."""
     config = LlamaConfig(
-        vocab_size=regression_words.WORD_IDS.stop,
+        vocab_size=training_words.WORD_IDS.stop,
         hidden_size=setting.width,
         intermediate_size=setting.inner,
         num_hidden_layers=setting.layers,
         num_attention_heads=setting.heads,
         num_key_value_heads=setting.heads,
-        max_position_embeddings=len(regression_words.sequences(1, setting.n_examples + 1, Generator())[0]),
+        max_position_embeddings=len(training_words.sequences(1, setting.n_examples + 1, Generator())[0]),
         initializer_range=setting.width**-0.5,
         tie_word_embeddings=True,
         bos_token_id=0,
@@ -55,14 +55,14 @@ def _initial_model(setting: LlamaSetting) -> LlamaForCausalLM:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(setting.seed)
         model = LlamaForCausalLM(config)
-        read_in = torch.randn(regression_words.DIMENSION, setting.width) * config.initializer_range
+        read_in = torch.randn(training_words.DIMENSION, setting.width) * config.initializer_range
     with torch.no_grad():
-        model.model.embed_tokens.weight[regression_words.WORD_IDS] = regression_words.points_of_words() @ read_in
+        model.model.embed_tokens.weight[training_words.WORD_IDS] = training_words.points_of_words() @ read_in
     return model
 
 
 def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int, LlamaForCausalLM]]:
-    """Train by `small_models.descent`, and yield (step, model) before the first step and after every EVERY steps.
+    """By `small_model_training.descent`; yields (step, model) before the first step and after every EVERY steps.
 
     The loss is the mean over all tokens after the first of -log p(token | tokens before it). It is one model, which
     changes when the next is asked for.
@@ -70,7 +70,7 @@ def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int
     model = _initial_model(setting)
 
     def loss(_step: int, generator: Generator) -> Tensor:
-        ids = regression_words.sequences(setting.batch, setting.n_examples + 1, generator)
+        ids = training_words.sequences(setting.batch, setting.n_examples + 1, generator)
         logits = model(ids[:, :-1], use_cache=False).logits
         return cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
 
@@ -82,7 +82,7 @@ def train(setting: LlamaSetting, *, progress: bool = True) -> Iterator[tuple[int
 
 def save(model: LlamaForCausalLM, directory: str | os.PathLike) -> None:
     """Write model and tokenizer for `loading.load`; whole or not at all. Raises CheckpointError."""
-    marks: dict[str, str] = dict.fromkeys(("bos_token", "eos_token"), regression_words.SEPARATOR)
-    marks["unk_token"] = regression_words.UNKNOWN
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=regression_words.tokenizer(), **marks)
+    marks: dict[str, str] = dict.fromkeys(("bos_token", "eos_token"), training_words.SEPARATOR)
+    marks["unk_token"] = training_words.UNKNOWN
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=training_words.tokenizer(), **marks)
     loading.save(model, tokenizer, Path(directory))

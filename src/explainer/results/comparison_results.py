@@ -14,7 +14,7 @@ from jaxtyping import Float
 from scipy.stats import spearmanr
 
 from explainer.errors import ExperimentError
-from explainer.results import intervals, published, reporting
+from explainer.results import published, reporting, table_intervals
 from explainer.results.published import TEN_TASKS, results
 from explainer.theory import statistics
 from explainer.theory.statistics import Interval, Sample
@@ -55,7 +55,7 @@ def means_by_control(queries: pd.DataFrame, measures: Iterable[str]) -> dict[str
             if known[measure].any()
         }
 
-    return intervals.by_group(queries, "control", means)
+    return table_intervals.by_group(queries, "control", means)
 
 
 def changes_under_controls(
@@ -76,7 +76,9 @@ def changes_under_controls(
         for control in (control for control in controls or of if control in of and control != than):
             for measure in measures:
                 pairs[name, control, measure] = _matched(of[control], of[than], measure)
-    return intervals.corrected({name: statistics.paired_difference(*both) for name, both in pairs.items() if both})
+    return table_intervals.holm_corrected(
+        {name: statistics.paired_difference(*both) for name, both in pairs.items() if both}
+    )
 
 
 def _matched(a: pd.DataFrame, b: pd.DataFrame, measure: str) -> tuple[Sample, Sample] | None:

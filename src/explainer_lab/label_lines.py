@@ -1,0 +1,241 @@
+"""What the lines of a context hold for the heads that look at their labels: values, attention, the source of keys.
+
+A context shows k lines of a rule that nobody could know; `vote` has the lessons and the heads.
+
+- *values*: one line more is added, after the first four lines or after all. Its word was not shown ("new"), was shown
+  ("repeated"), and its label is the right one, or another ("wrong", "contradicted"). Head h writes g . W_O v at its
+  label, where g is the gradient of the logit of the line's label, less the mean of the others, with respect to the
+  attention output where queries are decided. If v were an error signal, it would be in proportion to 1 - p, where p is
+  what the model gave that label before it saw it.
+- *keys*: while the context is passed, the residual stream of one token of each line is exchanged after a block: of four
+  lines in a row, each gets that of the line whose label is the one before. If a head finds lines by what that stream
+  holds, attention moves from the lines of a label to those of the next, and so does the answer.
+- *kernels*: the label with the largest sum over lines of exp(tau cos(x, x_j)), x and x_j the stream after a block where
+  a query is decided and at the arrow of a line, each less its mean.
+
+The plan and the predictions, from before the runs, are in published/PLANS.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import cosine_similarity, one_hot
+
+from explainer.data.files import Tables
+from explainer.models import architectures, attention_edits, hooks, scoring
+from explainer.models.scoring import Prefix
+from explainer_lab import new_rule, vote
+from explainer_lab.experiment import Computed
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
+from explainer_lab.vote import VoteLesson, VoteSetting
+
+PLACES: Mapping[str, int | None] = {"early": 4, "late": None}
+"""Where the line more is added: after so many lines, or after all."""
+
+FORMS: Mapping[str, tuple[bool, bool]] = {
+    "new": (False, True),
+    "repeated": (True, True),
+    "wrong": (False, False),
+    "contradicted": (True, False),
+}
+"""Whether the word of the line more was shown before, and whether its label is right."""
+
+SITES: Mapping[str, tuple[str, ...]] = {
+    "first": ("first",),
+    "word": ("word",),
+    "arrow": ("arrow",),
+    "word and arrow": ("word", "arrow"),
+    "label": ("label",),
+}
+"""Tokens of a line: of its word the first and the last, the one before the label, and the label."""
+
+TAUS = (2, 4, 8, 16, 32)
+_EVERY = 3  # blocks from one that is tried to the next
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LinesSetting(VoteSetting):
+    """Part "values" or "keys", for the heads named by `effect`; raises ExperimentError for other values."""
+
+    known: ClassVar = {**VoteSetting.known, "part": ("values", "keys")}
+
+
+# Values.
+
+
+def _values(lesson: VoteLesson, heads: Mapping[str, Tensor]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows by place, form and label: p, what is written, attention; and what is written by each layer's heads."""
+    last = lesson.passed(lesson.queries).at_last()
+    gradients = attention_edits.label_gradients(last, lesson.tokens)
+    right = torch.tensor([query.label for query in lesson.queries])
+    rows, by_layer = [], []
+    for place, n_before in PLACES.items():
+        before = list(lesson.shown)[:n_before]
+        prefix = lesson.prefix.first(lesson.spans.ends[len(before)])
+        for form, (was_shown, is_right) in FORMS.items():
+            of_layers = []
+            for c in range(4):
+                word = next(e for e in (lesson.shown if was_shown else lesson.others) if e.label == c)
+                given = c if is_right else (c + 1) % 4
+                line = replace(word, label=given, answer=lesson.labels[given])
+                log_p = scoring.candidate_log_probs(
+                    lesson.checkpoint, prefix, [lesson.task.prompt(line)], lesson.labels
+                )
+                p = torch.from_numpy(log_p[0].astype(float)).softmax(-1)[given].item()
+                longer = replace(lesson, shown=[*before, line, *lesson.shown[len(before) :]])
+                own = attention_edits.written(
+                    longer.checkpoint, longer.prefix, longer.lines[len(before)].bool(), gradients
+                )
+                a = vote.attention_to_lines(longer.passed(lesson.queries).at_last(), longer.lines)
+                row = {"place": place, "form": form, "label": given, "p": p}
+                for name, mask in heads.items():
+                    of_heads = own[mask]  # (heads, c)
+                    share = a[:, mask, len(before)] / a[:, mask].sum(-1)
+                    row |= {
+                        f"written_{name}": _centred(of_heads, given).mean().item(),
+                        f"most_{name}": (of_heads.argmax(-1) == given).float().mean().item(),
+                        f"attention_same_{name}": share[right == c].mean().item(),
+                        f"attention_other_{name}": share[right != c].mean().item(),
+                    }
+                rows.append(row)
+                of_layers.append(_centred(own, given).mean(1))
+            for layer, written in enumerate(torch.stack(of_layers).mean(0).tolist()):
+                by_layer.append({"place": place, "form": form, "layer": layer, "written": written})
+    return rows, by_layer
+
+
+def _centred(written: Float[Tensor, "... c"], label: int) -> Float[Tensor, "..."]:
+    """What is written to a label, less the mean of the others."""
+    return vote.margin(written, torch.full(written.shape[:-1], label))
+
+
+# Keys.
+
+
+def _sites(lesson: VoteLesson) -> dict[str, Int[Tensor, " k"]]:
+    """Where tokens of the lines stand; the arrow is what stands before the label."""
+    label = torch.tensor(lesson.spans.answers)
+    start = torch.tensor(lesson.spans.ends[:-1])
+    prompts = [lesson.task.prompt(example) for example in lesson.shown]
+    words = [prompt.index(example.fields["word"]) for prompt, example in zip(prompts, lesson.shown, strict=True)]
+    ends = [at + len(example.fields["word"]) for at, example in zip(words, lesson.shown, strict=True)]
+    tokenize = lesson.checkpoint.tokenize
+    first = start + torch.tensor([len(tokenize(p[:at].rstrip())) for p, at in zip(prompts, words, strict=True)])
+    last = start + torch.tensor([len(tokenize(p[:end])) - 1 for p, end in zip(prompts, ends, strict=True)])
+    return {"first": first, "word": last, "arrow": label - 1, "label": label}
+
+
+def _turned(y: Int[Tensor, " k"]) -> Int[Tensor, " k"]:
+    """Of four lines in a row each gets the place of the line whose label is the one before its own."""
+    four = torch.arange(len(y)) // 4
+    return ((y == (y[:, None] - 1) % 4) & (four == four[:, None])).int().argmax(-1)
+
+
+def _keys(lesson: VoteLesson, heads: Tensor) -> Iterator[dict[str, Any]]:
+    """Rows by site and block: shares of attention to the answer's label and the next, before and after; answers."""
+    y, sites = lesson.label_of_line, _sites(lesson)
+    order, labels = _turned(y), one_hot(y, 4).float()
+    right = torch.tensor([query.label for query in lesson.queries])
+    layers = architectures.architecture(lesson.checkpoint.model).layers
+
+    def asked(prefix: Prefix) -> tuple[Float[Tensor, "n c"], Int[Tensor, " n"]]:
+        last = lesson.passed(lesson.queries, prefix).at_last()
+        votes = vote.attention_to_lines(last, lesson.lines)[:, heads].sum(1) @ labels
+        return votes / votes.sum(-1, keepdim=True), last.run().logits[:, lesson.tokens].argmax(-1)
+
+    votes, answer = asked(lesson.prefix)
+    following = (answer + 1) % 4
+
+    def share(its: Float[Tensor, "n c"], label: Int[Tensor, " n"]) -> float:
+        return its.gather(1, label[:, None]).mean().item()
+
+    for name, parts in SITES.items():
+        at = torch.cat([sites[part] for part in parts])
+        from_ = torch.cat([sites[part][order] for part in parts])
+        for block in range(_EVERY - 1, len(layers), _EVERY):
+
+            def exchange(_x: Tensor, stream: Tensor, at: Tensor = at, from_: Tensor = from_) -> Tensor:
+                stream = stream.clone()
+                stream[:, at] = stream[:, from_]
+                return stream
+
+            with hooks.outputs([(layers[block].block, exchange)]):
+                prefix = scoring.encode(lesson.checkpoint, lesson.spans.ids)
+            after, given = asked(prefix)
+            yield {
+                "site": name,
+                "block": block,
+                "before_answer": share(votes, answer),
+                "before_next": share(votes, following),
+                "after_answer": share(after, answer),
+                "after_next": share(after, following),
+                "next": (given == following).float().mean().item(),
+                "same": (given == answer).float().mean().item(),
+                "right": (given == right).float().mean().item(),
+            }
+
+
+def _kernels(lesson: VoteLesson) -> Iterator[dict[str, Any]]:
+    """Rows by block and tau: how often a kernel's vote is the right label, the answer, and the answer of mistakes."""
+    last = lesson.passed(lesson.queries).at_last()
+    states = last.run()
+    answer = states.logits[:, lesson.tokens].argmax(-1)
+    right = torch.tensor([query.label for query in lesson.queries])
+    wrong = answer != right
+    labels, arrows, kept = one_hot(lesson.label_of_line, 4).float(), _sites(lesson)["arrow"], []
+    layers = architectures.architecture(lesson.checkpoint.model).layers
+    with hooks.outputs((layer.block, lambda _x, stream: kept.append(stream[0, arrows])) for layer in layers):
+        scoring.encode(lesson.checkpoint, lesson.spans.ids)
+    for block in range(_EVERY - 1, len(layers), _EVERY):
+        x, x_j = states.stream[:, block], kept[block]
+        cosines = cosine_similarity((x - x.mean(0))[:, None], (x_j - x_j.mean(0))[None], dim=-1)
+        for tau in TAUS:
+            voted = ((tau * cosines).softmax(-1) @ labels).argmax(-1)
+            yield {
+                "block": block,
+                "tau": tau,
+                "right": (voted == right).float().mean().item(),
+                "agrees": (voted == answer).float().mean().item(),
+                "mistakes": int(wrong.sum()),
+                "agrees_on_mistakes": int((voted == answer)[wrong].sum()),
+            }
+
+
+class LabelLines(OnCheckpoint[_LinesSetting]):
+    """Computes the lessons of each setting, under rule A."""
+
+    name = "label_lines"
+    setting = _LinesSetting
+    protocol = 1
+    slowest_first = (
+        *("checkpoint", "part", "labels", "template", "sizes", "cue", "k", "n_queries"),
+        *("effect", "attention", "agreement", "seed"),
+    )
+    shown = ()
+    usual: ClassVar = {"k": 16, "n_queries": 24}
+
+    def parts(self, setting: _LinesSetting) -> dict[str, Any]:
+        """Weights; what is drawn is named by the setting."""
+        return {"weights": self._weights(setting.checkpoint)}
+
+    def compute(self, setting: _LinesSetting, *, progress: bool) -> Computed:
+        """One setting.
+
+        - "lines", "layers", of part "values": see `_values`;
+        - "exchanges", "kernels", of part "keys": see `_keys` and `_kernels`.
+        """
+        checkpoint, tables = self._load(setting.checkpoint), {}
+        lesson = VoteLesson.of(checkpoint, setting, "A")
+        shape = len(lesson.prefix.keys), checkpoint.model.config.num_attention_heads
+        sets = vote.head_sets(setting, shape, "A")
+        chosen = {"effect": sets["effect 10"], "random": sets["random 10"], "all": sets["all"]}
+        if setting.part == "values":
+            tables["lines"], tables["layers"] = _values(lesson, chosen)
+        else:
+            tables["exchanges"], tables["kernels"] = list(_keys(lesson, chosen["effect"])), list(_kernels(lesson))
+        found: Tables = {name: as_columns(rows) for name, rows in tables.items()}
+        return Computed({"settings": {}} | found, self._provenance(checkpoint, new_rule.TASK))

@@ -1,0 +1,147 @@
+"""The vote as a cause: what an edit does to attention, which heads it reaches, and what lines hold for them."""
+
+import pytest
+import torch
+from toy_study import column, rows
+
+from explainer.models import circuits
+from explainer_lab import label_lines, vote
+from explainer_lab.label_lines import FORMS, PLACES, SITES, LabelLines
+from explainer_lab.vote import LABELS, TEMPLATES, Vote, VoteLesson
+
+K, N = 8, 8
+HEADS = dict.fromkeys(("effect", "attention", "agreement"), "0.0 1.1")
+
+
+def setting(directory="model", kind=Vote, **changes):
+    return kind.of(
+        **{"checkpoint": directory, "part": "edits", "cue": "suffix", "seed": 0, "k": K, "n_queries": N}
+        | HEADS
+        | changes
+    )
+
+
+@pytest.fixture(scope="module")
+def lesson(directory, checkpoint):
+    return VoteLesson.of(checkpoint, setting(directory), "A")
+
+
+@pytest.fixture(scope="module")
+def tables(directory):
+    return {part: Vote().compute(setting(directory, part=part), progress=False).tables for part in ("rank", "edits")}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_lines_stand_where_their_labels_are_read(directory, checkpoint, labels, template):
+    its = VoteLesson.of(checkpoint, setting(directory, labels=labels, template=template), "B")
+    for line, example in zip(its.lines, its.shown, strict=True):
+        written = checkpoint.text([its.spans.ids[at] for at in line.nonzero()[:, 0]])
+        assert written == f" {example.answer}" and example.answer in LABELS[labels]
+    assert {q.fields["word"] for q in its.queries}.isdisjoint(e.fields["word"] for e in [*its.shown, *its.others])
+
+
+def test_attention_that_is_moved_or_exchanged_is_kept_in_sum():
+    y = torch.tensor([2, 0, 1, 3, 1, 2, 3, 0])
+    a, c = torch.tensor([0, 3]), torch.tensor([1, 2])
+    attention = torch.rand(2, 8)
+    of_label = torch.nn.functional.one_hot(y, 4).float()
+    for dose in (0.2, 1.0):
+        moved = (vote._moved(y, c, dose) @ attention[..., None])[..., 0]
+        torch.testing.assert_close(moved.sum(-1), attention.sum(-1))
+        expected = (1 - dose) * attention @ of_label
+        expected[range(2), c] += dose * attention.sum(-1)
+        torch.testing.assert_close(moved @ of_label, expected)
+    exchange = vote._exchanged(y, a, c)
+    assert torch.equal(exchange @ exchange, torch.eye(8).expand(2, -1, -1))
+    before, after = attention @ of_label, (exchange @ attention[..., None])[..., 0] @ of_label
+    for i in range(2):
+        assert torch.allclose(after[i, [a[i], c[i]]], before[i, [c[i], a[i]]])
+    blocks = torch.arange(8) // 4
+    assert all(blocks[line] == blocks[m.argmax()] for m in exchange for line, m in enumerate(m))
+
+
+def test_sets_of_heads_are_named_by_a_setting_and_random_ones_stand_in_their_layers():
+    sets = vote.head_sets(setting(effect="2.1 0.3 2.0 1.2", sizes="all"), (3, 6), "A")
+    assert set(map(tuple, sets["effect 2"].nonzero().tolist())) == {(2, 1), (0, 3)}
+    for m in (1, 2, 5):
+        random, strongest = sets[f"random {m}"], sets[f"effect {m}"]
+        assert torch.equal(random.sum(1), strongest.sum(1)) and not (random & strongest).any()
+    assert sets["all"].all()
+
+
+def test_a_rank_has_every_head_and_what_is_never_looked_at_costs_nothing(tables, directory, checkpoint):
+    heads = rows(tables["rank"]["heads"])
+    n_layers, n_heads = 2, checkpoint.model.config.num_attention_heads
+    assert len(heads) == 2 * checkpoint.model.config.num_hidden_layers * n_heads and n_layers
+    assert all(row["effect"] == 0 for row in heads if row["attention"] < vote._LOOKS)
+    assert any(row["effect"] for row in heads) and all(0 <= row["agrees"] <= 1 for row in heads)
+
+
+def test_nothing_changes_without_an_edit_and_all_attention_moved_everywhere_is_the_label(tables, lesson):
+    edits = rows(tables["edits"]["edits"])
+    none = [row for row in edits if row["edit"] == "none"]
+    assert len(none) == 2 and all(row["same"] == 1 for row in none)
+    answers = rows(tables["edits"]["queries"])
+    for rule, row in zip("AB", none, strict=True):
+        its = [one["right"] == one["answer"] for one in answers if one["rule"] == rule]
+        assert row["right"] == pytest.approx(sum(its) / N)
+    assert {row["edit"] for row in edits} == {"none", "flat", "flat others", "moved", "exchanged"}
+    of_all = [row["log_odds"] for row in edits if row["edit"] == "moved" and row["heads"] == "all"]
+    small = [row["log_odds"] for row in edits if row["edit"] == "moved" and row["dose"] == vote.DOSES[0]]
+    assert max(map(abs, small)) < max(map(abs, of_all))
+
+
+def test_votes_are_attention_to_labels_and_one_label_is_favoured_for_all(lesson, directory):
+    mask = vote._mask((len(lesson.prefix.keys), lesson.checkpoint.model.config.num_attention_heads), [(0, 0), (1, 1)])
+    found = list(vote._votes(lesson, mask))
+    assert len({row["favoured"] for row in found}) == 1
+    prompt = lesson.task.prompt(lesson.queries[0])
+    (stem,) = scoring.answer_prefixes(lesson.checkpoint, [prompt], lesson.labels)  # what all labels begin with
+    ids = [*lesson.spans.ids, *lesson.checkpoint.tokenize(prompt), *stem]
+    maps = circuits.attention_maps(lesson.checkpoint, ids)[:, :, -1, : len(lesson.spans.ids)]
+    by_line = (maps @ lesson.lines.T)[mask].sum(0)
+    totals = [by_line[lesson.label_of_line == c].sum().item() for c in range(4)]
+    assert found[0]["vote"] == max(range(4), key=totals.__getitem__)
+
+
+# What lines hold.
+
+
+@pytest.fixture(scope="module")
+def held(directory):
+    return {
+        part: LabelLines().compute(setting(directory, LabelLines, part=part, sizes="ten"), progress=False).tables
+        for part in ("values", "keys")
+    }
+
+
+def test_a_line_more_has_every_form_and_a_repeated_one_has_been_foreseen(held):
+    lines = rows(held["values"]["lines"])
+    assert len(lines) == len(PLACES) * len(FORMS) * 4
+    for row in lines:
+        assert 0 < row["p"] < 1 and 0 <= row["most_effect"] <= 1
+        assert 0 <= row["attention_same_effect"] <= 1
+
+
+def test_turned_states_are_those_of_the_label_before():
+    y = torch.tensor([2, 0, 1, 3, 1, 2, 3, 0])
+    order = label_lines._turned(y)
+    assert torch.equal(y[order], (y - 1) % 4) and torch.equal(order // 4, torch.arange(8) // 4)
+
+
+def test_sites_are_the_tokens_that_they_are_called_after(lesson):
+    sites = label_lines._sites(lesson)
+    for i, example in enumerate(lesson.shown):
+        text = {name: lesson.checkpoint.text([lesson.spans.ids[at[i]]]) for name, at in sites.items()}
+        assert text["arrow"] == " ->" and f" {example.answer}".startswith(text["label"])
+        word = lesson.spans.ids[sites["first"][i] : sites["word"][i] + 1]
+        assert lesson.checkpoint.text(word).strip() == example.fields["word"]
+
+
+def test_exchanged_states_of_all_tokens_before_anything_is_read_are_exchanged_lines(held):
+    exchanges = rows(held["keys"]["exchanges"])
+    assert {row["site"] for row in exchanges} == set(SITES)
+    assert column(held["keys"]["exchanges"], "before_answer")
+    kernels = rows(held["keys"]["kernels"])
+    assert all(row["agrees_on_mistakes"] <= row["mistakes"] <= N for row in kernels)
