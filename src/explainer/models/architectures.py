@@ -145,8 +145,7 @@ class Architecture:
         return self.model.get_output_embeddings()(hidden)
 
 
-PATCHES = "patches"
-"""What is asked of a family by `require`: changes of weights."""
+PATCHES = "patches"  # what is asked of a family by `require`: changes of weights
 
 
 @dataclass(frozen=True)
