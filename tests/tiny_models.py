@@ -14,6 +14,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from torch.nn.functional import cross_entropy
 from transformers import (
     AutoModelForCausalLM,
+    Gemma3TextConfig,
     GPT2Config,
     GPTNeoXConfig,
     LlamaConfig,
@@ -74,7 +75,11 @@ _SIZES = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "num_hidden_la
 _QWEN = _SIZES | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
 _NARROW = _SIZES | {"hidden_size": 32, "num_attention_heads": 4}
 
+_TWO_ROTATIONS = {"head_dim": 8, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+_GEMMA = _NARROW | _TWO_ROTATIONS | {"num_key_value_heads": 2, "intermediate_size": 48, "query_pre_attn_scalar": 8}
+
 MORE = {
+    "gemma3_text": Gemma3TextConfig(**_GEMMA | _COMMON, sliding_window=LENGTH),
     "qwen2": Qwen2Config(**_QWEN),
     "qwen3": Qwen3Config(**_QWEN, head_dim=16),
     "opt, norm after": OPTConfig(**_NARROW, ffn_dim=64, word_embed_proj_dim=16, do_layer_norm_before=False),
@@ -90,7 +95,7 @@ _FEW = {
     "max_position_embeddings": LENGTH, **_COMMON,
 }  # fmt: skip
 _GROUPED = _FEW | {"num_key_value_heads": 2}
-_WINDOWED = _GROUPED | {"head_dim": 8, "sliding_window": 16}
+_WINDOWED = _GROUPED | _TWO_ROTATIONS | {"sliding_window": 16}
 
 FURTHER = {
     "gemma3_text": _WINDOWED,
@@ -99,6 +104,7 @@ FURTHER = {
     "phi": _FEW,
     "phi3": _GROUPED,
     "stablelm": _GROUPED,
+    "gemma3_text, all seen": _WINDOWED | {"sliding_window": 64},
     "gemma3_text, one key": _WINDOWED | {"num_key_value_heads": 1, "tie_word_embeddings": False},
     "gpt_neox, whole rotary": _FEW | {"rotary_pct": 1.0, "attention_bias": False},
     "llama, one key": _FEW | {"num_key_value_heads": 1, "attention_bias": True, "mlp_bias": True, "head_dim": 16},

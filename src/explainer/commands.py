@@ -65,9 +65,13 @@ def _fetch(options: argparse.Namespace) -> int:
     # Imported here so that `explainer --help` answers at once.
     from explainer.data import assets  # noqa: PLC0415
 
+    if (gemma := assets.GEMMA).name in options.names:
+        terms = assets.cache_dir() / gemma.name / assets.TERMS
+        print(f"{gemma.name}: its use is subject to the {gemma.licence}, enclosed as {terms}", flush=True)
     found = assets.fetch(options.names or None, offline=options.offline)
-    shown = [asset for asset in (*assets.ASSETS, *assets.ON_REQUEST) if asset.name in found]
-    rows = [(asset.name, asset.note, f"{asset.size / 1e6:.1f} MB", asset.licence) for asset in shown]
+    known = (asset for asset in (*assets.ASSETS, *assets.ON_REQUEST) if asset.name in found)
+    shown = [(asset, sum(part.size for part in (asset, *asset.parts))) for asset in known]
+    rows = [(asset.name, asset.note, f"{size / 1e6:.1f} MB", asset.licence) for asset, size in shown]
     print_table([("name", "what", "download", "licence"), *rows])
     return 0
 

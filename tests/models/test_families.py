@@ -12,7 +12,7 @@ from transformers import AutoConfig
 
 from explainer.errors import CheckpointError
 from explainer.models import architectures, finetuning, hooks, interventions, scoring
-from explainer.models.architectures import FAMILIES, PATCHES, RECORDING
+from explainer.models.architectures import FAMILIES, PATCHES
 
 CONTEXT = "Review: a wonderful film\nSentiment: Positive\nReview: a dreadful bore\nSentiment: Negative\n"
 PROMPTS = ("Review: a film\nSentiment:", "cat ->", "Article: the coach left\nTopic:")
@@ -52,10 +52,6 @@ def whole(checkpoint, ids, **options):
     return model(input_ids=torch.tensor([ids]), use_cache=False, **options)
 
 
-def can(family, measure):
-    return measure not in FAMILIES[family.partition(",")[0]].refused
-
-
 def test_every_family_is_tested_here_or_by_the_tests_of_the_books_own():
     further = {name.partition(",")[0] for name in tiny_models.FURTHER}
     assert set(FAMILIES) == {*further, *tiny_models.CONFIGS, "qwen2", "qwen3"}
@@ -72,13 +68,9 @@ def test_candidates_are_scored_as_in_whole_prompts(checkpoint, prefix):
             assert scores[i, j] == pytest.approx(expected, abs=2e-5)
 
 
-def test_records_are_the_attention_of_transformers_or_are_refused_by_name(family, checkpoint, prefix):
-    if not can(family, RECORDING):
-        with pytest.raises(CheckpointError, match=f"{family.partition(',')[0]}: no recording, because"):
-            tiny_models.record(checkpoint, prefix, PROMPTS)
-        return
+def test_records_are_the_attention_of_transformers_or_are_refused_with_the_reason(checkpoint, prefix):
     config, reason = checkpoint.model.config, None
-    if getattr(config, "sliding_window", None):
+    if getattr(config, "sliding_window", None) == 16:
         reason = "a window of 16 tokens does not see all"
     elif getattr(config, "qk_layernorm", False):  # each head normalises its queries and keys
         reason = "is not a softmax of q"
@@ -189,7 +181,7 @@ def test_layer_causal_descent_is_sgd_on_each_layers_own_loss(trainee):
 
 
 def test_interventions_exchange_attention_and_patches_are_made_or_refused_by_name(family, checkpoint, prefix):
-    if getattr(checkpoint.model.config, "sliding_window", None):
+    if getattr(checkpoint.model.config, "sliding_window", None) == 16:
         with pytest.raises(CheckpointError, match="a window of 16 tokens does not see all"):
             interventions.after_context(checkpoint, prefix, PROMPTS)
         checkpoint = made_of(family, sliding_window=64)
@@ -203,7 +195,7 @@ def test_interventions_exchange_attention_and_patches_are_made_or_refused_by_nam
     held = without.at_last().run([interventions.at_last(layer.output, lambda _, v=v: v) for layer, v in pairs])
     torch.testing.assert_close(held.logits, icl.logits)
     assert (icl.logits - zsl.logits).abs().max() > 0.01
-    if not can(family, PATCHES):
+    if PATCHES in FAMILIES[family.partition(",")[0]].refused:
         with pytest.raises(CheckpointError, match=f"{family.partition(',')[0]}: no patches, because"):
             interventions.context_weight_patches(after, without)
         return

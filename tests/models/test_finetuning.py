@@ -201,9 +201,9 @@ def test_recorded_queries_are_those_before_each_step(checkpoint, train):
 def plain_queries(model, sequence):
     """Scaled queries before any rotation, (layers, tokens, heads * head size); those of transformers, see recording."""
     layers, outputs = architectures.architecture(model).layers, []
-    with hooks.outputs((layer.query_module, lambda _, output: outputs.append(output[0])) for layer in layers):
+    with hooks.outputs((layer.query_module, lambda _, output: outputs.append(output)) for layer in layers):
         model(input_ids=torch.tensor([sequence]), use_cache=False)
-    return torch.stack([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)])
+    return torch.cat([layer.queries(output) for layer, output in zip(layers, outputs, strict=True)])
 
 
 def test_reading_off_few_layers_at_a_time_changes_nothing(llama, monkeypatch):

@@ -12,7 +12,7 @@ from explainer.models.interventions import States
 from explainer.theory import projections
 
 FAMILIES = tiny_models.CONFIGS | {
-    name: config for name, config in tiny_models.MORE.items() if name != "gpt2, scaled by layer"
+    name: config for name, config in tiny_models.MORE.items() if name not in ("gpt2, scaled by layer", "gemma3_text")
 }
 CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\ncat -> cats\n"
 PROMPTS = ("Spain ->", "the little old town ->", "x", "Peru ->")

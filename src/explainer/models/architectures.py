@@ -86,18 +86,20 @@ class Layer:
     key: Projection
     value: Projection
     query_module: nn.Module
+    heads_first: bool
     output: nn.Module
     scaling: float
     window: int | None
     mlp: MLP
 
-    def queries(self, output: Tensor) -> Tensor:
-        """Attention queries q * scaling, (..., heads * head size), from the output of `query_module`.
+    def queries(self, output: Tensor, tokens: Tensor | slice = slice(None)) -> Tensor:
+        """Attention queries q * scaling of some tokens, (n, tokens, heads * head size), from what `query_module` gives.
 
         They are those before any rotation by the position, as the code released by Dai et al. records them.
         """
         if self.query_module is self.query.module:
             output = self.query.part(output, -1)
+        output = (output.transpose(1, 2) if self.heads_first else output)[:, tokens]
         whole = output.shape[-1] == self.query.heads * self.query.head_size
         return (output if whole else output.flatten(-2)) * self.scaling
 
@@ -143,8 +145,7 @@ class Architecture:
         return self.model.get_output_embeddings()(hidden)
 
 
-RECORDING, PATCHES = "recording", "patches"
-"""What is asked of a family by `require`: scores and maps of attention, changes of weights."""
+PATCHES = "patches"  # what is asked of a family by `require`: changes of weights
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ class _Family:
     value: str = "v_proj"
     fused: str | None = None  # order of the output features of a fused module: "[q | k | v]", or "by key head"
     query_norm: str | None = None
+    heads_first: bool = False  # what that norm gives: (n, heads, T, head size), not (n, T, ...)
     mlp_norm: str | None = "post_attention_layernorm"  # None where attention and MLP are parallel
     mlp_inputs: tuple[str, ...] = ("mlp.gate_proj", "mlp.up_proj")
     mlp_output: str = "mlp.down_proj"
@@ -180,10 +182,9 @@ _FAIRSEQ = {"output": "out_proj", "mlp_norm": "final_layer_norm", "mlp_inputs": 
 _OPT_FINAL = ("model.decoder.final_layer_norm", "model.decoder.project_out")
 _BY_KEY_HEAD = {"output": "dense", **_fused("query_key_value", "by key head"), **_MLP_NEOX}
 _AFTER = {PATCHES: "a norm stands between the output of the MLP and the residual stream"}
-_TWO_ROTATIONS = {RECORDING: "its layers turn queries and keys by two kinds of angles"}
 
 FAMILIES: Mapping[str, _Family] = {
-    "gemma3_text": _Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", refused=_AFTER | _TWO_ROTATIONS),
+    "gemma3_text": _Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", heads_first=True, refused=_AFTER),
     "gpt2": _Family(**_GPT2, attention="attn", output="c_proj", **_fused("c_attn", "[q | k | v]"), **_MLP_GPT2),
     "gpt_neox": _Family("gpt_neox.layers", ("gpt_neox.final_layer_norm",), "attention", **_BY_KEY_HEAD),
     "llama": _Family(),
@@ -242,6 +243,7 @@ def _layer(family: _Family, block: nn.Module, config: PreTrainedConfig, i: int) 
         key=k,
         value=v,
         query_module=getattr(attention, family.query_norm) if family.query_norm else q.module,
+        heads_first=family.heads_first,
         output=getattr(attention, family.output),
         scaling=attention.scaling,
         window=getattr(config, "sliding_window", None) if local else None,

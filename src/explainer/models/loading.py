@@ -22,6 +22,8 @@ from explainer.models.checkpoint import Checkpoint
 STARTER = "SmolLM2-135M-Instruct"
 """Name of the checkpoint that comes through the package index."""
 
+_OF_THE_INDEX = {STARTER: assets.CHECKPOINT.sha256, assets.GEMMA.name: assets.GEMMA_SHA256}
+
 _FILES = (
     *("*.safetensors", "model.safetensors.index.json", "config.json", "generation_config.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
@@ -100,10 +102,10 @@ def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, directory: 
 def digest(name: str | os.PathLike) -> str:
     """SHA-256 of all that `load` reads for this name: weights, configuration and tokenizer; loads no model.
 
-    Of the starter checkpoint it is that of the package file it comes in, whatever unpacked it. Raises CheckpointError.
+    Of a checkpoint of the package index it is that of its file there, whatever unpacked it. Raises CheckpointError.
     """
-    if str(name) == STARTER:
-        return assets.CHECKPOINT.sha256
+    if str(name) in _OF_THE_INDEX:
+        return _OF_THE_INDEX[str(name)]
     path, _ = _locate(str(name))
     total = hashlib.sha256()
     for file in sorted({file for pattern in _FILES for file in path.glob(pattern)}):
@@ -127,6 +129,8 @@ def _locate(name: str) -> tuple[Path, str | None]:
     """The directory of a checkpoint, and the hub's commit if it is from there."""
     if name == STARTER:
         return assets.checkpoint_path(), None
+    if name == assets.GEMMA.name:  # which comes when it is asked for by its name, and its terms are shown
+        return assets.fetch([name], offline=True)[name], None
     path = Path(name).expanduser()
     if path.is_dir():
         return path, None

@@ -179,7 +179,7 @@ class _Pass:
     keys: list[Tensor]
     values: list[Tensor]
     unseen: Tensor
-    rotation: tuple[Tensor, Tensor] | None
+    rotations: list[tuple[Tensor, Tensor] | None]
 
     def record(self, j: int) -> tuple[Tensor, ...]:
         """Outputs, own scores, context scores and queries of a sequence."""
@@ -190,18 +190,15 @@ class _Pass:
 
     def maps(self, j: int) -> LinearMaps:
         """W_ZSL and dW_ICL of a sequence."""
-        back = None
-        if self.rotation is not None:
-            cos, sin = self.rotation
-            back = cos[:, [j]], -sin[:, [j]]
+        back = [None if of is None else (of[0][:, [j]], -of[1][:, [j]]) for of in self.rotations]
         of_context = torch.arange(self.unseen.shape[-1], device=self.unseen.device) < self.n_context
         of_context[0] = False
         own, context, dtype = [], [], self.outputs.dtype
-        for K, V in zip(self.keys, self.values, strict=True):
+        for K, V, turned in zip(self.keys, self.values, back, strict=True):
             for kept, part in ((own, ~of_context), (context, of_context)):
                 tokens = part & ~self.unseen[j, 0]
                 W = V[:, tokens].to(dtype).mT @ K[:, tokens].to(dtype)
-                kept.append(self.architecture.rotated(W[None], back)[0].cpu())
+                kept.append(self.architecture.rotated(W[None], turned)[0].cpu())
         return LinearMaps(torch.stack(own), torch.stack(context))
 
     def heads(self, j: int) -> list[list[Head]]:
@@ -237,7 +234,6 @@ class _Recorder:
         self.recorded: deque[tuple[_Pass, int]] = deque()
         self._name = checkpoint.name
         self._model = checkpoint.model.base_model
-        architectures.require(checkpoint.model, architectures.RECORDING)
         self._architecture = architectures.architecture(checkpoint.model)
         self._layers = self._architecture.layers
         self._start = start
@@ -246,13 +242,12 @@ class _Recorder:
     @contextmanager
     def attached(self) -> Iterator[None]:
         """Let the hooks stand inside a `with` block; however it ends, they are gone."""
-        rotary = getattr(self._model, "rotary_emb", None)  # (cos, sin) of T positions, each (1, T, rotated size)
 
         def registered() -> Iterator[RemovableHandle]:
             yield self._model.register_forward_pre_hook(self._begin, with_kwargs=True)
             yield self._model.register_forward_hook(self._finish, with_kwargs=True)
-            if rotary is not None:
-                yield rotary.register_forward_hook(self._keep_rotation)
+            for layer in self._layers:
+                yield layer.block.register_forward_pre_hook(self._keep_rotation, with_kwargs=True)
 
         parts = [(layer.query_module, partial(self._keep_query, layer)) for layer in self._layers]
         parts += [(layer.output, self._keep_output) for layer in self._layers]
@@ -266,13 +261,15 @@ class _Recorder:
         starts = (places == self._start).nonzero()[:, 0].tolist()
         self._spans = list(zip(starts, [*starts[1:], len(places)], strict=True))
         self._last = torch.tensor([end - 1 for _, end in self._spans], device=places.device)
-        self._queries, self._heads, self._outputs, self._rotation = [], [], [], None
+        self._queries, self._heads, self._outputs, self._rotations = [], [], [], []
 
-    def _keep_rotation(self, _module: nn.Module, _args: tuple, rotation: tuple[Tensor, Tensor]) -> None:
-        self._rotation = tuple(part[:, self._last].to(self._dtype) for part in rotation)
+    def _keep_rotation(self, _block: nn.Module, _args: tuple, inputs: dict[str, Any]) -> None:
+        """(cos, sin) of the last tokens, each (1, m, rotated size), by which this layer turns queries and keys."""
+        rotation = inputs.get("position_embeddings")
+        self._rotations.append(rotation and tuple(part[:, self._last].to(self._dtype) for part in rotation))
 
     def _keep_query(self, layer: Layer, _x: Tensor, output: Tensor) -> None:
-        self._queries.append(layer.queries(output[0, self._last].to(self._dtype)))
+        self._queries.append(layer.queries(output.to(self._dtype), self._last)[0])
 
     def _keep_output(self, heads: Tensor, output: Tensor) -> None:
         self._heads.append(heads[0, self._last].to(self._dtype))
@@ -288,9 +285,9 @@ class _Recorder:
             row[:, n_context : n_context + start] = True
             row[:, n_context + end :] = True
         unseen, rotated, scores = unseen.to(self._last.device), [], []
-        for q, K in zip(self._queries, keys, strict=True):
+        for q, K, rotation in zip(self._queries, keys, self._rotations, strict=True):
             heads = q.unflatten(-1, (-1, d)).transpose(0, 1)[None]
-            heads = self._architecture.rotated(heads, self._rotation)[0].transpose(0, 1)
+            heads = self._architecture.rotated(heads, rotation)[0].transpose(0, 1)
             of_keys = heads.unflatten(1, (len(K), -1))  # one product for each group of heads with its keys
             S = torch.einsum("mkgd,knd->mkgn", of_keys, K.to(self._dtype)).flatten(1, 2)
             rotated.append(heads)
@@ -298,7 +295,7 @@ class _Recorder:
         self._check(scores, values)
         on_cpu = (torch.stack(layers, 1).cpu() for layers in (self._outputs, self._queries, scores))
         passed = _Pass(
-            self._architecture, self._spans, n_context, *on_cpu, rotated, keys, values, unseen, self._rotation
+            self._architecture, self._spans, n_context, *on_cpu, rotated, keys, values, unseen, self._rotations
         )
         self.recorded.extend((passed, j) for j in range(len(self._spans)))
 

@@ -378,10 +378,11 @@ def row_logits(
     if not all(prompt for prompt, _ in rows):
         raise TaskError("a prompt is empty: there is no position to predict from; put at least one token there.")
     sequences = [[*prompt, *stem] for prompt, stem in rows]
-    checkpoint.require_room(len(prefix) + max(map(len, sequences), default=0))
-    # A window of attention is counted in places of the row, which packing would get wrong.
-    windows = ("sliding_window", "window_size", "attention_chunk_size")
-    packed = not any(getattr(checkpoint.model.config, name, None) for name in windows)
+    length, config = len(prefix) + max(map(len, sequences), default=0), checkpoint.model.config
+    checkpoint.require_room(length)
+    # A window is counted in places of the row; where it is a mask, and none is cut by it, that of a pack stands in.
+    own = any(getattr(config, name, None) for name in ("window_size", "attention_chunk_size"))
+    packed = not own and length <= (getattr(config, "sliding_window", None) or length)
     for pack in _packs([len(ids) for ids in sequences], PACK_TOKENS if packed else 0):
         hidden = _hidden(checkpoint, prefix, [sequences[i] for i in pack])
         needed = [h[len(rows[i][0]) - 1 :] for i, h in zip(pack, hidden, strict=True)]
