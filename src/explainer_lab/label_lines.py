@@ -21,12 +21,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, one_hot
 
 from explainer.data.files import Tables
 from explainer.models import architectures, attention_edits, hooks, scoring
+from explainer.models.interventions import Pass
+from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer_lab import new_rule, vote
 from explainer_lab.experiment import Computed
@@ -67,10 +69,34 @@ class _LinesSetting(VoteSetting):
 # Values.
 
 
+def _gradients(last: Pass, tokens: Int[Tensor, " c"]) -> Float[Tensor, "c layers d"]:
+    """Gradients g of the logit of each label, less the mean of all, by attention outputs: means over the queries."""
+    width, dtype = last.checkpoint.model.config.hidden_size, last.checkpoint.dtype
+    added = [torch.zeros(len(last), 1, width, dtype=dtype, requires_grad=True) for _ in last.layers]
+    shifted = [(layer.output, lambda _x, y, e=e: y + e) for layer, e in zip(last.layers, added, strict=True)]
+    with torch.enable_grad(), hooks.outputs(shifted):
+        logits = attention_edits.side_by_side(last, 1)[:, 0, tokens]
+        sums = (logits - logits.mean(-1, keepdim=True)).mean(0)
+        each = [torch.autograd.grad(one, added, retain_graph=True) for one in sums]
+    return torch.stack([torch.stack([g.sum((0, 1)) for g in gradients]) for gradients in each])
+
+
+def _written(
+    checkpoint: Checkpoint, prefix: Prefix, line: Bool[Tensor, " N"], gradients: Float[Tensor, "c layers d"]
+) -> Float[Tensor, "layers heads c"]:
+    """What each head adds to each label, g . W_O v, when all its attention is on these tokens of a context."""
+    found, layers = [], architectures.architecture(checkpoint.model).layers
+    for layer, V, g in zip(layers, prefix.values, gradients.unbind(1), strict=True):
+        v = V[0][:, line].mean(1).repeat_interleave(layer.query.heads // layer.value.heads, 0)
+        weight: Any = layer.output.weight
+        found.append(torch.einsum("dhe,he,cd->hc", weight.unflatten(1, (layer.query.heads, -1)), v, g))
+    return torch.stack(found)
+
+
 def _values(lesson: VoteLesson, heads: Mapping[str, Tensor]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows by place, form and label: p, what is written, attention; and what is written by each layer's heads."""
     last = lesson.passed(lesson.queries).at_last()
-    gradients = attention_edits.label_gradients(last, lesson.tokens)
+    gradients = _gradients(last, lesson.tokens)
     right = torch.tensor([query.label for query in lesson.queries])
     rows, by_layer = [], []
     for place, n_before in PLACES.items():
@@ -87,9 +113,7 @@ def _values(lesson: VoteLesson, heads: Mapping[str, Tensor]) -> tuple[list[dict[
                 )
                 p = torch.from_numpy(log_p[0].astype(float)).softmax(-1)[given].item()
                 longer = replace(lesson, shown=[*before, line, *lesson.shown[len(before) :]])
-                own = attention_edits.written(
-                    longer.checkpoint, longer.prefix, longer.lines[len(before)].bool(), gradients
-                )
+                own = _written(longer.checkpoint, longer.prefix, longer.lines[len(before)].bool(), gradients)
                 a = vote.attention_to_lines(longer.passed(lesson.queries).at_last(), longer.lines)
                 row = {"place": place, "form": form, "label": given, "p": p}
                 for name, mask in heads.items():
@@ -232,7 +256,8 @@ class LabelLines(OnCheckpoint[_LinesSetting]):
         lesson = VoteLesson.of(checkpoint, setting, "A")
         shape = len(lesson.prefix.keys), checkpoint.model.config.num_attention_heads
         sets = vote.head_sets(setting, shape, "A")
-        chosen = {"effect": sets["effect 10"], "random": sets["random 10"], "all": sets["all"]}
+        m = vote.MAIN[setting.sizes]
+        chosen = {"effect": sets[f"effect {m}"], "random": sets[f"random {m}"], "all": sets["all"]}
         if setting.part == "values":
             tables["lines"], tables["layers"] = _values(lesson, chosen)
         else:

@@ -47,8 +47,11 @@ LABELS: Mapping[str, tuple[str, ...]] = {
 
 TEMPLATES: Mapping[str, str] = {"arrow": new_rule.TASK.template, "output": "Input: {word} Output:"}
 
-SIZES = (1, 2, 5, 10, 20, 40, 80)
+SIZES: Mapping[str, tuple[int, ...]] = {"all": (1, 2, 5, 10, 20, 40, 80), "ten": (10,), "one": (1, 2, 5, 10)}
 """Numbers of heads, the strongest first."""
+
+MAIN: Mapping[str, int] = {"all": 10, "ten": 10, "one": 1}
+"""How many of them stand beside as many controls."""
 
 DOSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -62,7 +65,7 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
     """A rule as in `new_rule`, with labels of `LABELS` and a template of `TEMPLATES`.
 
     `part` is "rank", which tries every head alone, or "edits", which edits sets of heads: the strongest in the order of
-    `effect`, as "18.6 20.5" (layer.head); with `sizes` "all" so many as in SIZES, else ten; and beside them ten of the
+    `effect`, as "18.6 20.5" (layer.head), so many as SIZES has for `sizes`; and beside those of MAIN as many of the
     same attention to labels and the ten that agree most with the answers. Raises ExperimentError for other values.
     """
 
@@ -82,7 +85,7 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
         "cue": CUES,
         "labels": LABELS,
         "template": TEMPLATES,
-        "sizes": ("all", "ten"),
+        "sizes": SIZES,
     }
 
     def __post_init__(self):
@@ -170,32 +173,42 @@ def attention_to_lines(last: Pass, lines: Float[Tensor, "k N"]) -> Float[Tensor,
     return torch.stack(kept, 1)
 
 
+_Given = tuple[Float[Tensor, "times n c"], Int[Tensor, "times n"]]
+"""Logits of the labels, and the most probable of all tokens."""
+
+
 def _edited(
     last: Pass,
+    tokens: Int[Tensor, " c"],
     lines: Float[Tensor, "k N"],
     heads: Bool[Tensor, "times layers heads"],
     mix: Float[Tensor, "times n k k"],
-) -> Float[Tensor, "times n vocab"]:
-    """Logits at the last token when there these heads spread their attention over the lines by these matrices."""
+) -> _Given:
+    """What is given when at the last token these heads spread their attention over the lines by these matrices."""
     found = []
     for its, M in zip(heads.split(_AT_ONCE), mix.split(_AT_ONCE), strict=True):
-        found.append(attention_edits.edited_logits(last, AttentionEdit(its[None], lines, M.transpose(0, 1))))
-    return torch.cat(found, 1).transpose(0, 1)
+        logits = attention_edits.edited_logits(last, AttentionEdit(its[None], lines, M.transpose(0, 1))).transpose(0, 1)
+        found.append((logits[..., tokens], logits.argmax(-1)))
+    of_labels, most = zip(*found, strict=True)
+    return torch.cat(of_labels), torch.cat(most)
 
 
 def _edited_everywhere(
     passed: Pass,
+    tokens: Int[Tensor, " c"],
     lines: Float[Tensor, "k N"],
     heads: Bool[Tensor, "times layers heads"],
     mix: Float[Tensor, "times n k k"],
-) -> Float[Tensor, "times n vocab"]:
+) -> _Given:
     """The same when they do so at every token of the query."""
     found = []
     for its, M in zip(heads, mix, strict=True):
         edit = AttentionEdit(its[None, None], lines, M[:, None])
         with attention_edits.changed_attention(passed.checkpoint, edit):
-            found.append(passed.run().logits)
-    return torch.stack(found)
+            logits = passed.run().logits
+        found.append((logits[:, tokens], logits.argmax(-1)))
+    of_labels, most = zip(*found, strict=True)
+    return torch.stack(of_labels), torch.stack(most)
 
 
 def _moved(y: Int[Tensor, " k"], to: Int[Tensor, " n"], dose: float) -> Float[Tensor, "n k k"]:
@@ -230,7 +243,8 @@ def _rank(lesson: VoteLesson) -> dict[str, Float[Tensor, "layers heads"]]:
     heads = one_hot(tried, attention.numel()).bool().unflatten(1, attention.shape)
     k = len(y)
     flat = torch.full((len(tried), len(answer), k, k), 1 / k)
-    cost = margin(logits, answer) - margin(_edited(last, lesson.lines, heads, flat)[..., lesson.tokens], answer)
+    flattened, _ = _edited(last, lesson.tokens, lesson.lines, heads, flat)
+    cost = margin(logits, answer) - margin(flattened, answer)
     effect = torch.zeros(attention.numel()).scatter(0, tried, cost.mean(1))
     agrees = ((a @ one_hot(y, 4).float()).argmax(-1) == answer[:, None, None]).float().mean(0)
     return {"effect": effect.unflatten(0, attention.shape), "attention": attention, "agrees": agrees}
@@ -266,18 +280,19 @@ def head_sets(setting: VoteSetting, shape: Sequence[int], rule: str) -> dict[str
     """The sets of heads of a setting, by kind and number."""
     generator, effect = setting.generator(17, setting.cue + rule), named_heads(setting.effect)
     sets = {}
-    for m in SIZES if setting.sizes == "all" else (10,):
+    for m in SIZES[setting.sizes]:
         sets[f"effect {m}"] = of_effect = _mask(shape, effect[:m])
         sets[f"random {m}"] = _random_like(of_effect, generator)
-    sets["attention 10"] = _mask(shape, named_heads(setting.attention))
-    sets["agreement 10"] = _mask(shape, named_heads(setting.agreement))
+    m = MAIN[setting.sizes]
+    sets[f"attention {m}"] = _mask(shape, named_heads(setting.attention))
+    sets[f"agreement {m}"] = _mask(shape, named_heads(setting.agreement))
     return sets | {"all": torch.ones(*shape, dtype=torch.bool)}
 
 
 # Edits.
 
 
-def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) -> Iterator[dict[str, Any]]:
+def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]], m: int) -> Iterator[dict[str, Any]]:
     """A row for each edit of each set: how often the right label, the one that is aimed at, or the same is given.
 
     By the four labels, and ("_all") by the most probable of all tokens; `log_odds` is what the edit adds to the logit
@@ -301,9 +316,8 @@ def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]])
     ):
         heads = torch.stack([~sets[name] if but else sets[name] for name in names for _ in mixes])
         run = partial(_edited_everywhere, passed) if every else partial(_edited, last)
-        logits = run(lesson.lines, heads, torch.stack([*mixes] * len(names)))
-        for name, its in zip(names, logits.unflatten(0, (len(names), -1)), strict=True):
-            of_labels, most = its[..., lesson.tokens], its.argmax(-1)
+        its = run(lesson.tokens, lesson.lines, heads, torch.stack([*mixes] * len(names)))
+        for name, of_labels, most in zip(names, *(each.unflatten(0, (len(names), -1)) for each in its), strict=True):
             given = of_labels.argmax(-1)
             row = {"edit": edit, "heads": name, "dose": dose, "every_token": every}
             row |= {"right": given == right, "same": given == answer, "right_all": most == lesson.tokens[right]}
@@ -320,18 +334,18 @@ def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]])
 
     flat = [torch.full((n, k, k), 1 / k)]
     exchanged = [_exchanged(y, answer, c) for c in aims]
-    tens = [name for name in sets if name.endswith(" 10") or name == "all"]
+    main = [name for name in sets if name.endswith(f" {m}") or name == "all"]
     strongest = [name for name in sets if name.startswith("effect")]
     yield from rows("none", ["all"], [torch.eye(k).expand(n, k, k)])
     yield from rows("flat", list(sets), flat)
-    yield from rows("flat others", [*strongest, "random 10"], flat, but=True)
+    yield from rows("flat others", [*strongest, f"random {m}"], flat, but=True)
     yield from rows("exchanged", list(sets), exchanged)
     for dose in DOSES:
         moved = [_moved(y, c, dose) for c in aims]
-        some = {_USUAL_DOSE: list(sets), 1.0: tens}.get(dose, ["effect 10"])
+        some = {_USUAL_DOSE: list(sets), 1.0: main}.get(dose, [f"effect {m}"])
         yield from rows("moved", some, moved, dose=dose)
     for edit, mixes in {"flat": flat, "exchanged": exchanged}.items():
-        yield from rows(edit, ["effect 10", "random 10", "all"], mixes, every=True)
+        yield from rows(edit, [f"effect {m}", f"random {m}", "all"], mixes, every=True)
 
 
 def _votes(lesson: VoteLesson, heads: Bool[Tensor, "layers heads"]) -> Iterator[dict[str, Any]]:
@@ -387,8 +401,10 @@ class Vote(OnCheckpoint[VoteSetting]):
                 continue
             shape = checkpoint.model.config.num_hidden_layers, checkpoint.model.config.num_attention_heads
             sets = head_sets(setting, shape, rule)
-            tables["edits"] += [{"rule": rule, **row} for row in _edits(lesson, sets)]
-            tables["queries"] += [{"rule": rule, **row} for row in _votes(lesson, sets["effect 10"])]
+            tables["edits"] += [{"rule": rule, **row} for row in _edits(lesson, sets, MAIN[setting.sizes])]
+            tables["queries"] += [
+                {"rule": rule, **row} for row in _votes(lesson, sets[f"effect {MAIN[setting.sizes]}"])
+            ]
         right = [row["right"] for row in tables["edits"] if row["edit"] == "none"]
         found: Tables = {name: as_columns(rows) for name, rows in tables.items() if rows}
         return Computed(

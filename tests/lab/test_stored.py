@@ -200,7 +200,11 @@ SIZES = {
     "explainer_lab.shared_part": {"N_SELECTION": 16},
     "explainer_lab.new_rule": {"N_HEADS": 10},
     "explainer_lab.blocking": {"_BATCH": 4},
-    "explainer_lab.vote": {"SIZES": (1, 2, 5, 10, 20, 40, 80), "DOSES": (0.05, 0.1, 0.2, 0.5, 1.0), "_LOOKS": 0.01},
+    "explainer_lab.vote": {
+        "MAIN": {"all": 10, "ten": 10, "one": 1},
+        "DOSES": (0.05, 0.1, 0.2, 0.5, 1.0),
+        "_LOOKS": 0.01,
+    },
     "explainer_lab.label_lines": {"_EVERY": 3, "TAUS": (2, 4, 8, 16, 32)},
     "explainer_lab.rival": {"N_HEADS": 10, "_N_EFFECTS": 8, "_N_REPEATED": 50},
     "explainer_lab.recall": {"_BETA_2": 0.98, "_SNAPSHOTS": 10},

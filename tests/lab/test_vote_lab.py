@@ -1,15 +1,18 @@
 """The vote as a cause: what an edit does to attention, which heads it reaches, and what lines hold for them."""
 
 import pytest
+import tiny_models
 import torch
 from toy_study import column, rows
+from transformers import Gemma3TextConfig
 
-from explainer.models import circuits, scoring
+from explainer.models import architectures, circuits, interventions, scoring
 from explainer_lab import label_lines, vote
 from explainer_lab.label_lines import FORMS, PLACES, SITES, LabelLines
 from explainer_lab.vote import LABELS, TEMPLATES, Vote, VoteLesson
 
 K, N = 8, 8
+GEMMA = Gemma3TextConfig(**tiny_models.FURTHER["gemma3_text"] | {"sliding_window": 64})
 HEADS = dict.fromkeys(("effect", "attention", "agreement"), "0.0 1.1")
 
 
@@ -122,6 +125,27 @@ def test_a_line_more_has_every_form_and_a_repeated_one_has_been_foreseen(held):
     for row in lines:
         assert 0 < row["p"] < 1 and 0 <= row["most_effect"] <= 1
         assert 0 <= row["attention_same_effect"] <= 1
+
+
+@pytest.mark.parametrize("config", [tiny_models.CONFIGS["llama"], GEMMA])
+def test_what_a_head_writes_is_what_the_logit_changes_by_at_first_order(config):
+    """To a head's output e W_O v is added: the label's logit changes by e times what its line writes."""
+    checkpoint = tiny_models.random_checkpoint(config, torch.float64)
+    prefix, tokens = scoring.encode(checkpoint, "France -> Paris\nItaly -> Rome\n"), torch.tensor([5, 9, 30])
+    last = interventions.after_context(checkpoint, prefix, ["Spain ->", "the little old town ->", "x"]).at_last()
+    at, layer, head = 3, 1, 2
+    line = torch.arange(len(prefix)) == at
+    writes = label_lines._written(checkpoint, prefix, line, label_lines._gradients(last, tokens))
+    architecture = architectures.architecture(checkpoint.model)
+    W_O = architecture.layers[layer].output.weight.unflatten(1, (architecture.n_heads, -1))
+    v = prefix.values[layer][0].repeat_interleave(architecture.n_heads // prefix.values[layer].shape[1], 0)
+    step = 1e-3 * W_O[:, head] @ v[head, at]  # not smaller: norms compute in float32
+    edits = [[interventions.at_last(architecture.layers[layer].output, lambda z, s=s: z + s)] for s in (step, -step)]
+    up, down = (last.run(edit).logits[:, tokens] for edit in edits)
+    changed = (up - down) / 2e-3
+    changed = (changed - changed.mean(-1, keepdim=True)).mean(0)
+    torch.testing.assert_close(writes[layer, head], changed, rtol=0, atol=2e-3 * changed.abs().max().item())
+    assert changed.abs().max() > 1e-4
 
 
 def test_turned_states_are_those_of_the_label_before():

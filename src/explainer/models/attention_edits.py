@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.cache_utils import DynamicCache
 from transformers.masking_utils import eager_mask
 
-from explainer.models import architectures, hooks
+from explainer.models import hooks
 from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
 from explainer.models.interventions import Pass
-from explainer.models.scoring import Prefix
 
 _NAME = "edited"
 
@@ -79,44 +78,13 @@ def changed_attention(checkpoint: Checkpoint, change: Callable[[int, Tensor], Te
 
 
 def edited_logits(last: Pass, edit: AttentionEdit) -> Float[Tensor, "n T vocab"]:
-    """Logits at the last token of each query, as `Pass.at_last` gives it, under T edits side by side.
-
-    The token stands T times in the row, at its own position; it sees what is cached, and of the T tokens itself alone.
-    """
+    """Logits at the last token of each query, as `Pass.at_last` gives it, under T edits."""
     with torch.no_grad(), changed_attention(last.checkpoint, edit):
-        return _side_by_side(last, edit.heads.shape[1])
+        return side_by_side(last, edit.heads.shape[1])
 
 
-def label_gradients(last: Pass, tokens: Int[Tensor, " c"]) -> Float[Tensor, "c layers d"]:
-    """Gradients g of the logit of each label, less the mean of all, by the attention output of every layer.
-
-    Where queries are decided, as `Pass.at_last` gives it; means over the queries.
-    """
-    d = last.checkpoint.model.config.hidden_size
-    added = [torch.zeros(len(last), 1, d, dtype=last.checkpoint.dtype, requires_grad=True) for _ in last.layers]
-    shifted = [(layer.output, lambda _x, y, e=e: y + e) for layer, e in zip(last.layers, added, strict=True)]
-    with torch.enable_grad(), hooks.outputs(shifted):
-        logits = _side_by_side(last, 1)[:, 0, tokens]
-        sums = (logits - logits.mean(-1, keepdim=True)).mean(0)
-        each = [torch.autograd.grad(one, added, retain_graph=True) for one in sums]
-    return torch.stack([torch.stack([g.sum((0, 1)) for g in gradients]) for gradients in each])
-
-
-def written(
-    checkpoint: Checkpoint, prefix: Prefix, line: Bool[Tensor, " N"], gradients: Float[Tensor, "c layers d"]
-) -> Float[Tensor, "layers heads c"]:
-    """What each head adds to each label, g . W_O v, when all its attention is on these tokens of a context."""
-    found = []
-    for layer, V, g in zip(
-        architectures.architecture(checkpoint.model).layers, prefix.values, gradients.unbind(1), strict=True
-    ):
-        v = V[0][:, line].mean(1).repeat_interleave(layer.query.heads // layer.value.heads, 0)
-        W_O = layer.output.weight.unflatten(1, (layer.query.heads, -1))
-        found.append(torch.einsum("dhe,he,cd->hc", W_O, v, g))
-    return torch.stack(found)
-
-
-def _side_by_side(last: Pass, T: int) -> Float[Tensor, "n T vocab"]:
+def side_by_side(last: Pass, T: int) -> Float[Tensor, "n T vocab"]:
+    """The same without an edit, T times: the token stands T times at its position, and none of them sees the others."""
     dtype = last.keys[0].dtype
     sees = torch.cat([last.mask.bool()[:, None].expand(-1, T, -1), torch.eye(T).bool().expand(len(last), -1, -1)], -1)
     mask = torch.zeros(sees.shape, dtype=dtype).masked_fill(~sees, torch.finfo(dtype).min)
