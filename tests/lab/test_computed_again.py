@@ -14,7 +14,7 @@ from explainer.data import tasks
 from explainer.data.files import rounded
 from explainer.models import finetuning, loading, scoring
 from explainer.theory import metrics
-from explainer_lab import agreement, blocking, new_rule, reversal, rival
+from explainer_lab import agreement, blocking, new_rule, reversal, rival, vote
 from explainer_lab.causal_tests import CausalTests
 from explainer_lab.minimal_pairs import LESSONS
 
@@ -144,6 +144,26 @@ def test_a_context_of_a_rule_and_its_votes_computed_again_give_what_is_stored(st
     votes = votes[:, heads["layer"].tolist(), heads["head"].tolist()]
     assert (votes.sum(1).argmax(-1).numpy() != then["vote"]).sum() <= 1
     np.testing.assert_allclose(votes.sum(-1).mean(0), heads["attention"], atol=0.01)
+
+
+@pytest.mark.slow
+def test_edits_of_a_rule_computed_again_give_what_is_stored(starter):
+    """One lesson of one draw: no edit, the ten heads made equal, and a fifth of their attention moved."""
+    setting = first("edits-category")
+    lesson = vote.VoteLesson.of(starter, setting, "A")
+    sets = vote.head_sets(setting, (30, 9), "A")
+    last, y, n = lesson.passed(lesson.queries).at_last(), lesson.label_of_line, len(lesson.queries)
+    answer = last.run().logits[:, lesson.tokens].argmax(-1)
+    mixes = [torch.eye(16).expand(n, -1, -1), torch.full((n, 16, 16), 1 / 16), vote._moved(y, (answer + 1) % 4, 0.2)]
+    ten = sets["effect 10"].expand(len(mixes), -1, -1)
+    given = vote._edited(last, lesson.tokens, lesson.lines, ten, torch.stack(mixes))[0].argmax(-1)
+    right = torch.tensor([query.label for query in lesson.queries])
+    then = stored("edits-category", setting, "edits").query("rule == 'A' and not every_token")
+    for edit, heads, now in (("none", "all", given[0] == right), ("flat", "effect 10", given[1] == right)):
+        assert abs(now.float().mean().item() - then.query("edit == @edit and heads == @heads")["right"].item()) < 0.1
+    queries = stored("edits-category", setting, "queries").query("rule == 'A'")
+    assert (queries["answer"].to_numpy() == answer.numpy()).sum() >= n - 1
+    assert (given[2] == (answer + 1) % 4).float().mean() > (given[0] == (answer + 1) % 4).float().mean()
 
 
 @pytest.mark.slow

@@ -406,3 +406,65 @@ def test_language_models_leads_rise_and_then_flatten():
         lead = language_model_results.Matched.runs(variant, plain).tokens_saved()
         early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
         assert early + 0.05 < middle and early < middle < late and late - middle < middle - early
+
+
+# vote, second_gpt
+
+
+def voted(column: str, grid: str = "edits", **where) -> float:
+    """The mean over draws, kinds and rules of a column of "edits", at the last token."""
+    rows = contrast_results.both_grids(grid, "edits").query("not every_token")
+    for name, value in where.items():
+        rows = rows[rows[name] == value]
+    return table_intervals.of_means(rows, column, ["seed", "cue"]).estimate
+
+
+@pytest.mark.parametrize(
+    ("page", "about"),
+    [
+        ("vote", "Make ten heads look"),
+        ("what_the_context_does", "So in [The vote]"),
+        ("verdict", "their attention made equal"),
+        ("claims", "| Similar examples vote. |"),
+    ],
+)
+def test_vote_right_answers_that_are_left(page, about):
+    said = re.findall(r"\d+", sentence(page, about))
+    shares = [voted("right", edit="none")]
+    shares += [voted("right", edit="flat", heads=heads) for heads in ("effect 10", "random 10")]
+    if "fifth" in sentence(page, about):
+        shares.append(voted("aimed", edit="moved", dose=0.2, heads="effect 10"))
+    assert {f"{100 * share:.0f}" for share in shares} <= set(said)
+
+
+def test_vote_doses_and_exchanges():
+    said = re.findall(r"\d+", sentence("vote", "The strongest test is the dose"))
+    shares = [voted("aimed", edit="moved", dose=dose, heads="effect 10") for dose in (0.05, 0.1, 0.2)]
+    shares.append(voted("aimed", edit="moved", dose=0.2, heads="attention 10"))
+    shares += [voted("aimed", edit="exchanged", heads=heads) for heads in ("effect 10", "all")]
+    assert [f"{100 * share:.0f}" for share in shares] == said
+
+
+def test_vote_what_a_line_writes_and_gets():
+    """Over a new line with its right label, at the end of the context, beside what an error signal would give."""
+    lines = contrast_results.both_grids("values", "lines").query("place == 'late'")
+    means = lines.assign(error=1 - lines["p"]).groupby(["cue", "form"]).mean(numeric_only=True).groupby("form").mean()
+    over = means / means.loc["new"]
+    again = means.loc["contradicted"] / means.loc["repeated"]
+    values, attention = (sentence("vote", about) for about in ("The values hold labels", "The attention is another"))
+    of_values = over.loc[["repeated", "contradicted"], ["written_effect", "error"]].to_numpy().flatten()
+    assert numbers(values) == {f"{x:.2f}" for x in of_values} | {"0.75"}
+    of_attention = (over.loc["repeated"], again)
+    assert {f"{of['attention_same_effect']:.2f}" for of in of_attention} | {f"{again['error']:.2f}"} <= numbers(
+        attention
+    )
+
+
+def test_second_gpt_answers_of_one_head():
+    said = " ".join(sentence("second_gpt", about) for about in ("One finding was asked", "A fifth of its attention"))
+    shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
+        ("none", "all"), ("flat", "effect 1"), ("flat others", "effect 1"), ("flat", "attention 1"),
+    )]  # fmt: skip
+    shares.append(voted("aimed", "edits-gemma", edit="moved", dose=0.2, heads="effect 1"))
+    shares.append(voted("aimed", "edits-gemma", edit="exchanged", heads="effect 1"))
+    assert {f"{100 * share:.0f}" for share in shares} <= set(re.findall(r"\d+", said))

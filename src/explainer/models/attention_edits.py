@@ -22,8 +22,6 @@ from explainer.models.architectures import CACHE
 from explainer.models.checkpoint import Checkpoint
 from explainer.models.interventions import Pass
 
-_NAME = "edited"
-
 
 @dataclass(frozen=True, eq=False)
 class AttentionEdit:
@@ -71,9 +69,9 @@ def changed_attention(checkpoint: Checkpoint, change: Callable[[int, Tensor], Te
     model = checkpoint.model
     own = model.config._attn_implementation
     with hooks.restoring(lambda: model.set_attn_implementation(own)):
-        AttentionInterface.register(_NAME, attend)
-        AttentionMaskInterface.register(_NAME, eager_mask)
-        model.set_attn_implementation(_NAME)
+        AttentionInterface.register("edited", attend)
+        AttentionMaskInterface.register("edited", eager_mask)
+        model.set_attn_implementation("edited")
         yield
 
 
