@@ -159,8 +159,9 @@ def test_edits_of_a_rule_computed_again_give_what_is_stored(starter):
     given = vote._edited(last, lesson.tokens, lesson.lines, ten, torch.stack(mixes))[0].argmax(-1)
     right = torch.tensor([query.label for query in lesson.queries])
     then = stored("edits-category", setting, "edits").query("rule == 'A' and not every_token")
-    for edit, heads, now in (("none", "all", given[0] == right), ("flat", "effect 10", given[1] == right)):
-        assert abs(now.float().mean().item() - then.query("edit == @edit and heads == @heads")["right"].item()) < 0.1
+    of_edit = then.set_index(["edit", "heads"])["right"]
+    for key, now in ((("none", "all"), given[0] == right), (("flat", "effect 10"), given[1] == right)):
+        assert abs(now.float().mean().item() - of_edit.loc[key].item()) < 0.1
     queries = stored("edits-category", setting, "queries").query("rule == 'A'")
     assert (queries["answer"].to_numpy() == answer.numpy()).sum() >= n - 1
     assert (given[2] == (answer + 1) % 4).float().mean() > (given[0] == (answer + 1) % 4).float().mean()
