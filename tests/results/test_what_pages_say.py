@@ -438,11 +438,12 @@ def test_vote_right_answers_that_are_left(page, about):
 
 
 def test_vote_doses_and_exchanges():
-    said = re.findall(r"\d+", sentence("vote", "The strongest test is the dose"))
+    said = re.findall(r"\d+", sentence("vote", "Moving five per cent"))
     shares = [voted("aimed", edit="moved", dose=dose, heads="effect 10") for dose in (0.05, 0.1, 0.2)]
-    shares.append(voted("aimed", edit="moved", dose=0.2, heads="attention 10"))
+    shares += [voted("aimed", edit="moved", dose=dose, heads="attention 10") for dose in (0.2, 1.0)]
+    shares.append(voted("aimed", edit="moved", dose=1.0, heads="random 10"))
     shares += [voted("aimed", edit="exchanged", heads=heads) for heads in ("effect 10", "all")]
-    assert [f"{100 * share:.0f}" for share in shares] == said
+    assert [f"{100 * share:.0f}" for share in shares] == [number for number in said if number != "100"]
 
 
 def test_vote_what_a_line_writes_and_gets():
