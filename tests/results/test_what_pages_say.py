@@ -449,16 +449,20 @@ def test_vote_doses_and_exchanges():
 def test_vote_what_a_line_writes_and_gets():
     """Over a new line with its right label, at the end of the context, beside what an error signal would give."""
     lines = contrast_results.both_grids("values", "lines").query("place == 'late'")
-    means = lines.assign(error=1 - lines["p"]).groupby(["cue", "form"]).mean(numeric_only=True).groupby("form").mean()
-    over = means / means.loc["new"]
-    again = means.loc["contradicted"] / means.loc["repeated"]
+    columns = ["written_effect", "attention_same_effect", "error"]
+    wide = lines.assign(error=1 - lines["p"]).pivot_table(index=["seed", "cue"], columns="form", values=columns)
+    wide.columns = ["/".join(names) for names in wide.columns]
+
+    def over(column: str, form: str, other: str = "new") -> str:
+        names = f"{column}/{form}", f"{column}/{other}"
+        ratio = table_intervals.of_means(wide.reset_index(), lambda m: m[names[0]] / m[names[1]], ["seed", "cue"])
+        return f"{ratio.estimate:.2f}"
+
     values, attention = (sentence("vote", about) for about in ("The values hold labels", "The attention is another"))
-    of_values = over.loc[["repeated", "contradicted"], ["written_effect", "error"]].to_numpy().flatten()
-    assert numbers(values) == {f"{x:.2f}" for x in of_values} | {"0.75"}
-    of_attention = (over.loc["repeated"], again)
-    assert {f"{of['attention_same_effect']:.2f}" for of in of_attention} | {f"{again['error']:.2f}"} <= numbers(
-        attention
-    )
+    of_values = {over(of, form) for of in ("written_effect", "error") for form in ("repeated", "contradicted")}
+    assert numbers(values) == of_values | {"0.75"}
+    again = {over(of, "contradicted", "repeated") for of in ("attention_same_effect", "error")}
+    assert {over("attention_same_effect", "repeated")} | again <= numbers(attention)
 
 
 def test_second_gpt_answers_of_one_head():
