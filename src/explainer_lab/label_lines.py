@@ -215,7 +215,7 @@ def _kernels(lesson: VoteLesson) -> Iterator[dict[str, Any]]:
     with hooks.outputs((layer.block, lambda _x, stream: kept.append(stream[0, arrows])) for layer in layers):
         scoring.encode(lesson.checkpoint, lesson.spans.ids)
     for block in range(_EVERY - 1, len(layers), _EVERY):
-        x, x_j = states.stream[:, block], kept[block]
+        x, x_j = states.stream[:, block].float(), kept[block].float()
         cosines = cosine_similarity((x - x.mean(0))[:, None], (x_j - x_j.mean(0))[None], dim=-1)
         for tau in TAUS:
             voted = ((tau * cosines).softmax(-1) @ labels).argmax(-1)

@@ -165,7 +165,7 @@ def attention_to_lines(last: Pass, lines: Float[Tensor, "k N"]) -> Float[Tensor,
     kept: list[Tensor] = []
 
     def keep(_layer: int, A: Tensor) -> Tensor:
-        kept.append(A[:, :, -1, : lines.shape[1]] @ lines.T)
+        kept.append(A[:, :, -1, : lines.shape[1]].float() @ lines.T)
         return A
 
     with attention_edits.changed_attention(last.checkpoint, keep):

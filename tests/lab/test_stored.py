@@ -33,8 +33,10 @@ OF_SOME = {
     "shared_part": {"queries"},
     "new_rule": {"answers", "heads", "interventions", "layers", "strengths"},
     "trained_control": {"swaps"},
+    "vote": {"edits", "heads", "queries"},
+    "label_lines": {"exchanges", "kernels", "layers", "lines"},
 }
-"""Tables in which not every setting has rows: a training diverged, or a grid that only chooses does not measure it."""
+"""Tables in which not every setting has rows: a training diverged, or a grid, or a part, does not measure it."""
 
 EVERY_GRID = [(experiment, name) for experiment in EXPERIMENTS for name in grids(experiment)]
 

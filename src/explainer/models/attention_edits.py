@@ -40,12 +40,12 @@ class AttentionEdit:
         chosen = self.heads[:, :, layer].mT[..., None]
         if not chosen.any():
             return A
-        old, rest = A.tensor_split([self.lines.shape[1]], -1)
-        a = old @ self.lines.T
-        moved = (a[..., None, :] @ self.mix[:, None].mT)[..., 0, :]
-        its = a @ self.lines
-        shares = torch.where(its > 0, old / its, self.lines.sum(0) / (self.lines.sum(1) @ self.lines).clamp(min=1))
-        new = old * (1 - self.lines.sum(0)) + (moved @ self.lines) * shares
+        lines, (old, rest) = self.lines.to(A), A.tensor_split([self.lines.shape[1]], -1)
+        a = old @ lines.T
+        moved = (a[..., None, :] @ self.mix[:, None].mT.to(A))[..., 0, :]
+        its = a @ lines
+        shares = torch.where(its > 0, old / its, lines.sum(0) / (lines.sum(1) @ lines).clamp(min=1))
+        new = old * (1 - lines.sum(0)) + (moved @ lines) * shares
         return torch.cat([torch.where(chosen, new, old), rest], -1)
 
 
