@@ -466,7 +466,7 @@ def test_vote_what_a_line_writes_and_gets():
 
 
 def test_second_gpt_answers_of_one_head():
-    said = " ".join(sentence("second_gpt", about) for about in ("One finding was asked", "A fifth of its attention"))
+    said = " ".join(sentence("second_gpt", about) for about in ("So far one finding", "A fifth of its attention"))
     shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
         ("none", "all"), ("flat", "effect 1"), ("flat others", "effect 1"), ("flat", "attention 1"),
     )]  # fmt: skip
