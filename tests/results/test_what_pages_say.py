@@ -449,7 +449,7 @@ def test_vote_doses_and_exchanges():
 def test_vote_what_a_line_writes_and_gets():
     """Over a new line with its right label, at the end of the context, beside what an error signal would give."""
     lines = contrast_results.both_grids("values", "lines").query("place == 'late'")
-    columns = ["written_effect", "attention_same_effect", "error"]
+    columns = ["written_effect", "attention_same_effect", "attention_same_random", "error"]
     wide = lines.assign(error=1 - lines["p"]).pivot_table(index=["seed", "cue"], columns="form", values=columns)
     wide.columns = ["/".join(names) for names in wide.columns]
 
