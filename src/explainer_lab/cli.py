@@ -29,6 +29,7 @@ _ON_CHECKPOINT = {
     "label-lines": "read what lines hold for the heads that look at their labels, and exchange their states",
     "minimal-pairs": "compare contexts and trainings of two lessons that differ in nothing but their answers",
     "reversal": "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
+    "rule-orders": "learn such a rule by keys and values and in contexts, each in many orders, and compare the means",
     "rival": "put in and switch off what a context may do instead of descent: vectors, and the outputs of some heads",
     "shared-part": "swap the lesson of the context and that of the training, put in or take out what both share",
     "vote": "change where heads look in a context with a rule that nobody could know, and count the answers",

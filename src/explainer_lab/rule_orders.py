@@ -1,0 +1,224 @@
+"""A rule that nobody could know, in contexts and trainings of many orders: does their contrast agree on average?
+
+Two trainings on the same lines in another order hardly agree, so one of them says little. The mean over orders o of
+u(h) = h / |h|, for the attention outputs where a query is decided, keeps what they share: c = mean_o u_ICL(A, o) -
+mean_o u_ICL(B, o) for contexts with the rules A and B of `new_rule`, f alike for keys and values trained on the same
+lines. *Installed*: the trainings of one half of the orders stand in place of the contexts, those of the other half are
+what they are compared with. That is what a context would give if it were this training, up to the order. The plan and
+the predictions, from before the runs, are in published/PLANS.md.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from explainer.compare.cued_words import CUES
+from explainer.data.tasks import Example
+from explainer.errors import require
+from explainer.models import finetuning, interventions, scoring
+from explainer.theory import projections
+from explainer_lab import lab_lessons, minimal_pairs, new_rule, on_checkpoint
+from explainer_lab.experiment import Computed
+from explainer_lab.lab_lessons import matched_random
+from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, contrast_agreement
+from explainer_lab.new_rule import LABELS, TASK
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
+
+LOSSES: Mapping[str, str] = {"text": "the loss of the whole text, as in the paper", "answers": "that of the answers"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RuleOrdersSetting(on_checkpoint.FineTuningSetting):
+    """A rule as in `new_rule`, k lines in so many orders, a loss of LOSSES; ExperimentError for other values."""
+
+    cue: str
+    k: int
+    n_queries: int
+    loss: str
+    orders: int
+    least: ClassVar = {"k": 4, "n_queries": 4, "epochs": 1, "orders": 4}
+    known: ClassVar = {"cue": CUES, "loss": LOSSES}
+
+    def __post_init__(self):
+        """Refuse what cannot be computed before anything is."""
+        super().__post_init__()
+        for name in ("k", "n_queries"):
+            value = getattr(self, name)
+            require(value % 4 == 0, f"{name} = {value}: each of the four cues needs as many; use a multiple of 4.")
+
+    @property
+    def slug(self) -> str:
+        """A readable name."""
+        sizes = f"{self.orders}orders-{self.numbers(self.k, self.n_queries)}"
+        return "-".join(["orders", self.name, self.cue.replace(" ", "-"), self.loss, sizes])
+
+
+_Outputs = Mapping[Lesson, Float[Tensor, "orders n layers d"]]
+"""Attention outputs where the queries are decided, by lesson, in every order."""
+
+
+def _ordered(setting: _RuleOrdersSetting, examples: Sequence[Example]) -> list[tuple[list[Example], int]]:
+    """The examples in every order, and a seed for the later epochs of each; the same in all lessons of a draw."""
+    drawn = [np.random.default_rng([setting.seed, 3, o]) for o in range(setting.orders)]
+    return [([examples[i] for i in rng.permutation(len(examples))], int(rng.integers(2**31))) for rng in drawn]
+
+
+def _contrast(of: _Outputs, words: int, orders: slice = slice(None)) -> Float[Tensor, "n layers d"]:
+    """mean_o u(A, o) - mean_o u(B, o)."""
+    a, b = (normalize(of[Lesson(rule, words)][orders].double(), dim=-1).mean(0) for rule in "AB")
+    return a - b
+
+
+def _similarities(icl: _Outputs, ft: _Outputs) -> dict[str, Float[Tensor, " layers"]]:
+    """Agreements of contrasts by layer, means over queries, words and orders; "_one" are those of single orders."""
+    halves, orders = (slice(0, None, 2), slice(1, None, 2)), range(min(map(len, ft.values())))
+    c, f = ([_contrast(of, i) for i in SETS] for of in (icl, ft))
+    first, second = ([_contrast(ft, i, half) for i in SETS] for half in halves)
+    single = [slice(o, o + 1) for o in orders]
+    pairs = {
+        "own": [(c[i], f[i]) for i in SETS],
+        "other": [(c[i], f[1 - i]) for i in SETS],
+        "contexts": [(c[0], c[1])],
+        "trainings": [(f[0], f[1])],
+        "contexts_one": [(_contrast(icl, 0, o), _contrast(icl, 1, o)) for o in single],
+        "trainings_one": [(_contrast(ft, 0, o), _contrast(ft, 1, o)) for o in single],
+        "orders": [(first[i], second[i]) for i in SETS],
+        "installed_other": [(first[i], second[1 - i]) for i in SETS],
+    }
+    return {name: torch.stack([contrast_agreement(*p)[0] for p in its]).mean(0) for name, its in pairs.items()}
+
+
+def _exchanged(
+    icl: _Outputs, ft: _Outputs, right: Mapping[str, Int[Tensor, " n"]], to: str, generator: torch.Generator
+) -> Iterator[tuple[str, list[Tensor]]]:
+    """Attention outputs with one rule, with the other, and with a part of the contrast that leads from that to this.
+
+    Parts are along the training on the same words, on other words, along what the same training does to queries with
+    the two other labels, which is another rule, and along random directions with the cosine of the first.
+    """
+    away = "AB".replace(to, "")
+
+    def means(of: _Outputs, words: int = 0, orders: slice = slice(None)) -> tuple[Tensor, Tensor]:
+        this, that = (of[Lesson(rule, words)][orders].mean(0) for rule in (to, away))
+        return this, that
+
+    def difference(pair: tuple[Tensor, Tensor]) -> Tensor:
+        return pair[0] - pair[1]
+
+    def rows(name: str, pair: tuple[Tensor, Tensor], along: Mapping[str, Tensor]) -> Iterator[tuple[str, list[Tensor]]]:
+        this, that = pair
+        yield name, [this]
+        yield f"{name}_other_rule", [that]
+        for part, direction in along.items():
+            yield f"{name}_along_{part}", [that + projections.component(this - that, direction)]
+        first = next(iter(along.values()))
+        yield f"{name}_along_near", [that + part for part in matched_random(this - that, first, generator)]
+
+    c, f = difference(means(icl)), difference(means(ft))
+    asked = torch.stack([right[to], right[away]], 1)
+    others = (asked[:, None, :, None] != asked[None, :, None, :]).all((2, 3)).to(f.dtype)  # queries with no such label
+    of_others = torch.einsum("nm,mld->nld", others / others.sum(1, keepdim=True), f)
+    yield from rows("context", means(icl), {"ft": f, "other_ft": difference(means(ft, 1)), "other_rule": of_others})
+    yield from rows("ft", means(ft), {"icl": c, "other_icl": difference(means(icl, 1))})
+    half, rest = slice(0, None, 2), slice(1, None, 2)
+    this, that = means(ft, 0, half)
+    step, middle = difference((this, that)), (this + that) / 2
+    step = step * (c.norm(dim=-1, keepdim=True) / step.norm(dim=-1, keepdim=True))  # as long as the context's
+    along = {"ft": difference(means(ft, 0, rest)), "other_ft": difference(means(ft, 1, rest))}
+    yield from rows("installed", (middle + step / 2, middle - step / 2), along)
+
+
+class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
+    """Computes the contexts and trainings of each setting."""
+
+    name = "rule_orders"
+    setting = _RuleOrdersSetting
+    protocol = 1
+    slowest_first = ("checkpoint", "cue", "loss", "orders", "epochs", "k", "n_queries", "lr", "seed")
+    shown = ("icl_accuracy", "ft_accuracy", "own", "other", "contexts", "trainings", "note")
+    usual: ClassVar = {"k": 16, "n_queries": 24, "lr": 2e-3, "epochs": 10, "loss": "answers", "orders": 8}
+
+    def holds(self, setting: _RuleOrdersSetting) -> tuple[int, int]:
+        """One model, and all trainings."""
+        return 1, len(LESSONS) * setting.orders
+
+    def parts(self, setting: _RuleOrdersSetting) -> dict[str, Any]:
+        """Weights; what is drawn is named by the setting."""
+        return {"weights": self._weights(setting.checkpoint)}
+
+    def compute(self, setting: _RuleOrdersSetting, *, progress: bool) -> Computed:
+        """One setting.
+
+        - "settings": right answers without a lesson, after contexts and trainings, as means over orders and lessons,
+        and the agreements as means over layers;
+        - "layers": the agreements by layer;
+        - "interventions": answers with a part of a contrast, by what is put in.
+        """
+        checkpoint, k = self._load(setting.checkpoint), setting.k
+        data = {rule: new_rule.data(setting.cue, setting.seed, rule, 2 * k, setting.n_queries) for rule in "AB"}
+        shown = {one: data[one.task].train[one.words * k : (one.words + 1) * k] for one in LESSONS}
+        queries = data["A"].test
+        right = {rule: torch.tensor([query.label for query in its.test]) for rule, its in data.items()}
+        prompts = [*map(TASK.prompt, queries)]
+        tokens = torch.tensor(scoring.label_tokens(checkpoint, TASK, queries))
+        without = interventions.without_context(checkpoint, scoring.encode(checkpoint, ""), prompts, LABELS)
+        last = without.at_last()  # before a training: the other tokens pass with the model's own weights
+
+        def of_labels(logits: Tensor) -> Tensor:
+            return logits.float().gather(1, tokens.repeat(len(logits) // len(tokens), 1))
+
+        found: dict[str, dict[Lesson, list[Tensor]]] = {kind: {one: [] for one in LESSONS} for kind in ("icl", "ft")}
+        is_right: dict[str, list[float]] = {"icl": [], "ft": []}
+
+        def keep(kind: str, lesson: Lesson, states: interventions.States) -> None:
+            found[kind][lesson].append(states.attention)
+            is_right[kind].append((of_labels(states.logits).argmax(-1) == right[lesson.task]).float().mean().item())
+
+        runs, lessons, lost = [], [], 0
+        for lesson, examples in shown.items():
+            asked = finetuning.answer_lengths(checkpoint, TASK, examples) if setting.loss == "answers" else None
+            for its, seed in _ordered(setting, examples):
+                context = lab_lessons.context(checkpoint, TASK, its)
+                keep("icl", lesson, interventions.after_context(checkpoint, context, prompts, LABELS).run())
+                ids = finetuning.training_ids(checkpoint, TASK, its)
+                runs.append(finetuning.Run(finetuning.repeat_epochs(ids, setting.epochs, seed), setting.lr, asked))
+                lessons.append(lesson)
+        n = k * setting.epochs
+        for lesson, state in zip(
+            lessons, finetuning.fine_tune_runs(checkpoint, runs, [n], progress=progress), strict=True
+        ):
+            if state[n].diverged_at is not None:
+                lost += 1
+                continue
+            with state[n].applied():
+                keep("ft", lesson, without.run())
+        icl, ft = ({one: torch.stack(its) for one, its in found[kind].items()} for kind in ("icl", "ft"))
+        by_layer = _similarities(icl, ft)
+        rows, generator = [], setting.generator(7, setting.cue)
+        for to, away in ("AB", "BA"):
+            wanted = right[to], right[away]
+            for name, outputs in _exchanged(icl, ft, right, to, generator):
+                answers = minimal_pairs.answered(of_labels(last.logits_with_outputs(*outputs)), *wanted)
+                rows.append({"intervention": name, "towards": to} | answers)
+        zsl = of_labels(last.run().logits).argmax(-1)
+        summary = {
+            "zsl_accuracy": torch.stack([(zsl == its).float().mean() for its in right.values()]).mean().item(),
+            "icl_accuracy": float(np.mean(is_right["icl"])),
+            "ft_accuracy": float(np.mean(is_right["ft"])),
+            "note": f"{lost} of {len(runs)} trainings diverged" if lost else "",
+        }
+        return Computed(
+            {
+                "settings": summary | minimal_pairs.means(by_layer),
+                "layers": {"layer": list(range(last.checkpoint.model.config.num_hidden_layers))}
+                | {name: its.tolist() for name, its in by_layer.items()},
+                "interventions": as_columns(rows),
+            },
+            self._provenance(checkpoint, TASK),
+        )
