@@ -36,14 +36,14 @@ _BATCH = 4  # lines in a step of training: one for each label
 class _BlockingSetting(on_checkpoint.FineTuningSetting):
     """Four cues of each kind and their labels, as a seed draws them, with `k` lines of each of two parts of a lesson.
 
-    Y stands behind X where they stand together if `last` is "Y", else before it. Raises ExperimentError for other
-    values.
+    Y stands behind X where they stand together if `last` is "Y", else before it. Without epochs there are contexts
+    only. Raises ExperimentError for other values.
     """
 
     k: int
     n_queries: int
     last: str = "Y"
-    least: ClassVar = {"k": 4, "n_queries": 4, "epochs": 1}
+    least: ClassVar = {"k": 4, "n_queries": 4, "epochs": 0}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
@@ -104,6 +104,8 @@ def _run_blocking(checkpoint: Checkpoint, setting: _BlockingSetting, *, progress
 
     for lesson, (first, then) in LESSONS.items():
         add("ICL", lesson, checkpoint, lab_lessons.context(checkpoint, TASK, parts[first] + parts[then]))
+        if not setting.epochs:
+            continue
         try:
             for tuned in _trained(checkpoint, setting, (parts[first], parts[then]), progress):
                 add("FT", lesson, tuned, scoring.encode(tuned, ""))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # what loads torch is imported where it is used, so that `exp
     from explainer_lab.lab_store import Frames, Identity
 
 _ON_CHECKPOINT = {
+    "ablations": "hold each layer's attention and MLP, and some heads, at their means, and count the answers",
     "comparison": "compare in-context learning with fine-tuning on a checkpoint",
     "agreement": "compare contexts and trainings of one model, each with each",
     "blocking": "ask for a cue whose label another cue had already told, in the context or by training",

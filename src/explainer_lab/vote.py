@@ -258,14 +258,15 @@ def named_heads(heads: str) -> list[HeadIndex]:
     return [(int(layer), int(head)) for layer, _, head in (one.partition(".") for one in heads.split())]
 
 
-def _mask(shape: Sequence[int], heads: Sequence[HeadIndex]) -> Bool[Tensor, "layers heads"]:
+def head_mask(shape: Sequence[int], heads: Sequence[HeadIndex]) -> Bool[Tensor, "layers heads"]:
+    """True where a head is one of these."""
     mask = torch.zeros(*shape, dtype=torch.bool)
     for layer, head in heads:
         mask[layer, head] = True
     return mask
 
 
-def _random_like(heads: Bool[Tensor, "layers heads"], generator: torch.Generator) -> Bool[Tensor, "layers heads"]:
+def random_like(heads: Bool[Tensor, "layers heads"], generator: torch.Generator) -> Bool[Tensor, "layers heads"]:
     """As many heads that are not among these: of the same layers while those have some, then of any."""
     order = torch.rand(heads.shape, generator=generator) - 2 * heads.float()
     rank = order.argsort(1, descending=True).argsort(1)
@@ -281,11 +282,11 @@ def head_sets(setting: VoteSetting, shape: Sequence[int], rule: str) -> dict[str
     generator, effect = setting.generator(17, setting.cue + rule), named_heads(setting.effect)
     sets = {}
     for m in SIZES[setting.sizes]:
-        sets[f"effect {m}"] = of_effect = _mask(shape, effect[:m])
-        sets[f"random {m}"] = _random_like(of_effect, generator)
+        sets[f"effect {m}"] = of_effect = head_mask(shape, effect[:m])
+        sets[f"random {m}"] = random_like(of_effect, generator)
     m = MAIN[setting.sizes]
-    sets[f"attention {m}"] = _mask(shape, named_heads(setting.attention))
-    sets[f"agreement {m}"] = _mask(shape, named_heads(setting.agreement))
+    sets[f"attention {m}"] = head_mask(shape, named_heads(setting.attention))
+    sets[f"agreement {m}"] = head_mask(shape, named_heads(setting.agreement))
     return sets | {"all": torch.ones(*shape, dtype=torch.bool)}
 
 
