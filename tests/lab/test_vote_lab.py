@@ -96,7 +96,9 @@ def test_nothing_changes_without_an_edit_and_all_attention_moved_everywhere_is_t
 
 
 def test_votes_are_attention_to_labels_and_one_label_is_favoured_for_all(lesson, directory):
-    mask = vote.head_mask((len(lesson.prefix.keys), lesson.checkpoint.model.config.num_attention_heads), [(0, 0), (1, 1)])
+    mask = vote.head_mask(
+        (len(lesson.prefix.keys), lesson.checkpoint.model.config.num_attention_heads), [(0, 0), (1, 1)]
+    )
     found = list(vote._votes(lesson, mask))
     assert len({row["favoured"] for row in found}) == 1
     prompt = lesson.task.prompt(lesson.queries[0])

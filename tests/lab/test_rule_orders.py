@@ -1,0 +1,97 @@
+"""A rule in contexts and trainings of many orders: means of unit vectors, what is exchanged, and what is counted."""
+
+import pytest
+import torch
+from toy_study import column, rows
+
+from explainer.models import finetuning, interventions, scoring
+from explainer_lab import new_rule, rule_orders
+from explainer_lab.minimal_pairs import LESSONS, Lesson
+from explainer_lab.new_rule import LABELS, TASK
+from explainer_lab.rule_orders import RuleOrders
+
+K, N, ORDERS = 8, 8, 4
+
+
+@pytest.fixture(scope="module")
+def setting(directory):
+    return RuleOrders.of(checkpoint=directory, cue="suffix", seed=0, k=K, n_queries=N, orders=ORDERS, epochs=1, lr=1e-3)
+
+
+@pytest.fixture(scope="module")
+def tables(setting):
+    return RuleOrders().compute(setting, progress=False).tables
+
+
+def drawn(seed, noise=1.0):
+    """Outputs of both rules on both sets of words: what belongs to a lesson, and noise of every order."""
+    generator = torch.Generator().manual_seed(seed)
+    own = {one: torch.randn(1, 6, 3, 40, generator=generator, dtype=torch.float64) for one in LESSONS}
+    return {one: its + noise * torch.randn(8, *its.shape[1:], generator=generator) for one, its in own.items()}
+
+
+def test_a_training_that_is_the_context_agrees_with_it_as_contexts_do():
+    its = drawn(0)
+    found = rule_orders._similarities(its, its)
+    torch.testing.assert_close(found["own"], torch.ones(3, dtype=torch.float64))
+    torch.testing.assert_close(found["other"], found["contexts"])
+    torch.testing.assert_close(found["trainings"], found["contexts"])
+    torch.testing.assert_close(found["trainings_one"], found["contexts_one"])
+
+
+def test_the_mean_over_orders_agrees_more_than_one_order_and_halves_tell_how_much():
+    """With noise as long as what is shared, r = 1 / 2 of one order becomes 4 / 5 for four of them."""
+    found = rule_orders._similarities(drawn(1), drawn(2))
+    assert found["own"].abs().max() < 0.2 and found["trainings_one"].abs().max() < 0.2
+    assert (found["orders"] - 0.8).abs().max() < 0.1 and found["installed_other"].abs().max() < 0.2
+
+
+def test_exchanging_the_rules_of_trainings_turns_the_sign():
+    icl, ft = drawn(3), drawn(4)
+    turned = {Lesson("BA"["AB".index(one.task)], one.words): its for one, its in ft.items()}
+    torch.testing.assert_close(
+        rule_orders._similarities(icl, turned)["own"], -rule_orders._similarities(icl, ft)["own"]
+    )
+
+
+def test_a_part_along_itself_is_the_whole_and_another_rule_is_about_other_labels():
+    its, right = drawn(5), {"A": torch.tensor([0, 1, 2, 3, 0, 1]), "B": torch.tensor([1, 2, 3, 0, 1, 2])}
+    found = dict(rule_orders._exchanged(its, its, right, "B", torch.Generator().manual_seed(0)))
+    b, a = (its[Lesson(rule, 0)].mean(0) for rule in "BA")
+    for name in ("context", "context_along_ft", "ft", "ft_along_icl"):
+        torch.testing.assert_close(found[name][0], b)
+    torch.testing.assert_close(found["context_other_rule"][0], a)
+    of_others = (b - a)[[2]]  # of the queries with the labels 0 and 1, which are not about 2 and 3
+    part = found["context_along_other_rule"][0][0] - a[0]
+    assert torch.nn.functional.cosine_similarity(part, of_others[0], dim=-1).abs().min() == pytest.approx(1)
+    lengths = (found["installed"][0] - found["installed_other_rule"][0]).norm(dim=-1)
+    torch.testing.assert_close(lengths, (b - a).norm(dim=-1))
+
+
+def test_answers_are_those_of_each_training_by_itself(tables, setting, checkpoint):
+    right, empty = [], scoring.encode(checkpoint, "")
+    for rule in "AB":
+        data = new_rule.data("suffix", 0, rule, 2 * K, N)
+        labels = torch.tensor([query.label for query in data.test])
+        prompts = [TASK.prompt(query) for query in data.test]
+        tokens = torch.tensor(scoring.label_tokens(checkpoint, TASK, data.test))
+        for shown in (data.train[:K], data.train[K:]):
+            asked = finetuning.answer_lengths(checkpoint, TASK, shown)
+            for examples, seed in rule_orders._ordered(setting, shown):
+                assert sorted(map(str, examples)) == sorted(map(str, shown))
+                ids = finetuning.repeat_epochs(finetuning.training_ids(checkpoint, TASK, examples), 1, seed)
+                (state,) = finetuning.fine_tune_runs(checkpoint, [finetuning.Run(ids, setting.lr, asked)], [K])
+                with state[K].applied():
+                    logits = interventions.without_context(checkpoint, empty, prompts, LABELS).run().logits
+                right.append((logits.gather(1, tokens).argmax(-1) == labels).float().mean())
+    assert tables["settings"]["ft_accuracy"] == pytest.approx(torch.stack(right).mean().item(), abs=0.02)
+
+
+def test_every_intervention_stands_in_both_directions_and_a_whole_one_answers_as_the_other_way(tables):
+    found = rows(tables["interventions"])
+    names = set(column(tables["interventions"], "intervention"))
+    assert len(found) == 2 * len(names) == 2 * (6 + 5 + 5)
+    for name in ("context", "ft"):
+        (to,) = (row for row in found if row["intervention"] == name and row["towards"] == "A")
+        (away,) = (row for row in found if row["intervention"] == f"{name}_other_rule" and row["towards"] == "B")
+        assert to["log_odds"] == pytest.approx(-away["log_odds"], abs=1e-5) and to["right"] == away["right_other"]
