@@ -7,6 +7,7 @@ import pandas as pd
 
 from explainer.data.files import PUBLISHED, published_directory
 from explainer.results.published import results
+from explainer_lab.ablations import Ablations
 from explainer_lab.agreement import Agreement
 from explainer_lab.blocking import Blocking
 from explainer_lab.causal_tests import CausalTests
@@ -20,13 +21,15 @@ from explainer_lab.recall import Recall
 from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
 from explainer_lab.rival import Rival
+from explainer_lab.rule_orders import RuleOrders
 from explainer_lab.shared_part import SharedPart
 from explainer_lab.trained_control import TrainedControl
 from explainer_lab.vote import Vote
 
 EXPERIMENTS = (
     Comparison, Agreement, SharedPart, MinimalPairs, NewRule, Blocking, Rival, CausalTests, TrainedControl,
-    LanguageModels, Regression, Recall, Reversal, Vote, LabelLines,
+    LanguageModels, Regression, Recall, Reversal, Vote, LabelLines, RuleOrders,
+    Ablations,
 )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from explainer.data.files import published_directory, rounded
 from explainer.errors import ExperimentError
 from explainer.models.finetuning import FineTuned
 from explainer_lab import cli, llama_training, trained_control
+from explainer_lab.ablations import Ablations
 from explainer_lab.agreement import Agreement
 from explainer_lab.blocking import Blocking
 from explainer_lab.causal_tests import CausalTests
@@ -34,6 +35,7 @@ from explainer_lab.recall import Recall
 from explainer_lab.regression import Regression
 from explainer_lab.reversal import Reversal
 from explainer_lab.rival import Rival
+from explainer_lab.rule_orders import RuleOrders
 from explainer_lab.shared_part import SharedPart
 from explainer_lab.trained_control import TrainedControl
 from explainer_lab.vote import Vote
@@ -68,6 +70,8 @@ GRIDS = {
     Reversal: ("reversal", {"n_pairs": 4, "epochs": 1, "lr": 0.05}),
     Vote: ("vote", VOTING | {"part": "edits"}),
     LabelLines: ("label-lines", VOTING | {"part": "keys"}),
+    RuleOrders: ("rule-orders", TUNED | {"cue": "suffix", "k": 4, "orders": 4, "epochs": 1}),
+    Ablations: ("ablations", {"task": "suffix", "k": 4, "n_queries": 4, "vote_heads": "0.0", "task_heads": "1.0"}),
 }  # fmt: skip
 """The command of each experiment, and two settings that differ in a seed and take a second or less."""
 
@@ -76,7 +80,7 @@ KILLED_AT = {TrainedControl: ("2", 2)}
 
 WEEKLY = (
     SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal, Recall, LanguageModels, Agreement, Vote,
-    LabelLines,
+    LabelLines, RuleOrders, Ablations,
 )  # fmt: skip
 """They take seconds each, and resume as `Comparison` and `Regression` do, a setting at a time."""
 
