@@ -10,6 +10,7 @@ the predictions, from before the runs, are in published/PLANS.md.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,8 +21,11 @@ from torch.nn.functional import normalize
 
 from explainer.compare.cued_words import CUES
 from explainer.data.tasks import Example
-from explainer.errors import require
-from explainer.models import finetuning, interventions, scoring
+from explainer.errors import CheckpointError, require
+from explainer.models import architectures, finetuning, hooks, interventions, scoring
+from explainer.models.finetuning import FineTuned, KeysValues
+from explainer.models.loading import Checkpoint
+from explainer.models.scoring import Prefix
 from explainer.theory import projections
 from explainer_lab import lab_lessons, minimal_pairs, new_rule, on_checkpoint
 from explainer_lab.experiment import Computed
@@ -30,7 +34,14 @@ from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, contrast_agreemen
 from explainer_lab.new_rule import LABELS, TASK
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
-LOSSES: Mapping[str, str] = {"text": "the loss of the whole text, as in the paper", "answers": "that of the answers"}
+LOSSES: Mapping[str, str] = {
+    "text": "the loss of the whole text, as in the paper",
+    "answers": "that of the answers",
+    "activations": "the distance from the attention outputs in the context, for other words without labels, by Adam",
+}
+
+_FURTHER = 10_000
+"""Added to a seed, it draws the words without labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +53,7 @@ class _RuleOrdersSetting(on_checkpoint.FineTuningSetting):
     n_queries: int
     loss: str
     orders: int
-    least: ClassVar = {"k": 4, "n_queries": 4, "epochs": 1, "orders": 4}
+    least: ClassVar = {"k": 4, "n_queries": 4, "epochs": 1, "orders": 1}
     known: ClassVar = {"cue": CUES, "loss": LOSSES}
 
     def __post_init__(self):
@@ -63,6 +74,10 @@ _Outputs = Mapping[Lesson, Float[Tensor, "orders n layers d"]]
 """Attention outputs where the queries are decided, by lesson, in every order."""
 
 
+HALVES = slice(0, None, 2), slice(1, None, 2)
+"""Every second order."""
+
+
 def _ordered(setting: _RuleOrdersSetting, examples: Sequence[Example]) -> list[tuple[list[Example], int]]:
     """The examples in every order, and a seed for the later epochs of each; the same in all lessons of a draw."""
     drawn = [np.random.default_rng([setting.seed, 3, o]) for o in range(setting.orders)]
@@ -77,10 +92,9 @@ def _contrast(of: _Outputs, words: int, orders: slice = slice(None)) -> Float[Te
 
 def _similarities(icl: _Outputs, ft: _Outputs) -> dict[str, Float[Tensor, " layers"]]:
     """Agreements of contrasts by layer, means over queries, words and orders; "_one" are those of single orders."""
-    halves, orders = (slice(0, None, 2), slice(1, None, 2)), range(min(map(len, ft.values())))
+    n = min(map(len, ft.values()))
     c, f = ([_contrast(of, i) for i in SETS] for of in (icl, ft))
-    first, second = ([_contrast(ft, i, half) for i in SETS] for half in halves)
-    single = [slice(o, o + 1) for o in orders]
+    single = [slice(o, o + 1) for o in range(n)]
     pairs = {
         "own": [(c[i], f[i]) for i in SETS],
         "other": [(c[i], f[1 - i]) for i in SETS],
@@ -88,9 +102,11 @@ def _similarities(icl: _Outputs, ft: _Outputs) -> dict[str, Float[Tensor, " laye
         "trainings": [(f[0], f[1])],
         "contexts_one": [(_contrast(icl, 0, o), _contrast(icl, 1, o)) for o in single],
         "trainings_one": [(_contrast(ft, 0, o), _contrast(ft, 1, o)) for o in single],
-        "orders": [(first[i], second[i]) for i in SETS],
-        "installed_other": [(first[i], second[1 - i]) for i in SETS],
     }
+    if n > 1:
+        first, second = ([_contrast(ft, i, half) for i in SETS] for half in HALVES)
+        pairs["orders"] = [(first[i], second[i]) for i in SETS]
+        pairs["installed_other"] = [(first[i], second[1 - i]) for i in SETS]
     return {name: torch.stack([contrast_agreement(*p)[0] for p in its]).mean(0) for name, its in pairs.items()}
 
 
@@ -126,12 +142,60 @@ def _exchanged(
     of_others = torch.einsum("nm,mld->nld", others / others.sum(1, keepdim=True), f)
     yield from rows("context", means(icl), {"ft": f, "other_ft": difference(means(ft, 1)), "other_rule": of_others})
     yield from rows("ft", means(ft), {"icl": c, "other_icl": difference(means(icl, 1))})
-    half, rest = slice(0, None, 2), slice(1, None, 2)
+    if min(map(len, ft.values())) == 1:
+        return
+    half, rest = HALVES
     this, that = means(ft, 0, half)
     step, middle = difference((this, that)), (this + that) / 2
     step = step * (c.norm(dim=-1, keepdim=True) / step.norm(dim=-1, keepdim=True))  # as long as the context's
     along = {"ft": difference(means(ft, 0, rest)), "other_ft": difference(means(ft, 1, rest))}
     yield from rows("installed", (middle + step / 2, middle - step / 2), along)
+
+
+@torch.inference_mode(False)
+def _matched(checkpoint: Checkpoint, context: Prefix, prompts: Sequence[str], setting: _RuleOrdersSetting) -> FineTuned:
+    """Keys and values with which words without a context have the attention outputs t that they have after it.
+
+    Each step of Adam takes k other words, and lessens the mean over layers and words of |h - t|^2 / |t|^2; no label of
+    these words is read. Raises CheckpointError for a family whose queries, keys and values are one module.
+    """
+    layers, empty = architectures.architecture(checkpoint.model).layers, scoring.encode(checkpoint, "")
+    if any(layer.key.module is layer.query.module for layer in layers):
+        raise CheckpointError(f"{checkpoint.name}: its keys and values cannot be trained without its queries.")
+    steps = [prompts[i : i + setting.k] for i in range(0, len(prompts), setting.k)]
+    targets = [interventions.after_context(checkpoint, context, its, LABELS).run().attention for its in steps]
+    own = [KeysValues.of(layer).map(Tensor.clone) for layer in layers]
+    weights = [W for layer in layers for part in (layer.key, layer.value) for W in part.module.parameters()]
+    losses, adam = [], torch.optim.Adam(weights, setting.lr)
+
+    def restore() -> None:
+        for layer, its in zip(layers, own, strict=True):
+            for W, W_0 in zip(KeysValues.of(layer), its, strict=True):
+                if W is not None:
+                    W.copy_(W_0)
+        for W in weights:
+            W.requires_grad_(False)
+
+    with hooks.restoring(restore), torch.enable_grad():
+        for W in weights:
+            W.requires_grad_(True)
+        for its, t in zip(steps, targets, strict=True):
+            asked, kept = interventions.without_context(checkpoint, empty, its, LABELS), []
+            rows = torch.arange(len(its))
+            at_last = partial(lambda kept, last, rows, _x, y: kept.append(y[rows, last]), kept, asked.last, rows)
+            with hooks.outputs((layer.output, at_last) for layer in layers):
+                checkpoint.hidden(input_ids=asked.ids, use_cache=False)
+            h = torch.stack(kept, 1)
+            loss = ((h - t).square().sum(-1) / t.square().sum(-1)).mean()
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            losses.append(loss.item())
+        update = tuple(
+            KeysValues(*(None if W is None else W - W_0 for W, W_0 in zip(KeysValues.of(layer), its, strict=True)))
+            for layer, its in zip(layers, own, strict=True)
+        )
+    return FineTuned(checkpoint, update, setting.lr, tuple(losses), (), losses[-1], None)
 
 
 class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
@@ -164,6 +228,11 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
         data = {rule: new_rule.data(setting.cue, setting.seed, rule, 2 * k, setting.n_queries) for rule in "AB"}
         shown = {one: data[one.task].train[one.words * k : (one.words + 1) * k] for one in LESSONS}
         queries = data["A"].test
+        asked = {query.fields["word"] for query in queries}
+        unlabelled: list[str] = []
+        if setting.loss == "activations":
+            further = new_rule.data(setting.cue, setting.seed + _FURTHER, "A", 4, k * (setting.epochs + 1)).test
+            unlabelled = [TASK.prompt(one) for one in further if one.fields["word"] not in asked]
         right = {rule: torch.tensor([query.label for query in its.test]) for rule, its in data.items()}
         prompts = [*map(TASK.prompt, queries)]
         tokens = torch.tensor(scoring.label_tokens(checkpoint, TASK, queries))
@@ -180,23 +249,25 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             found[kind][lesson].append(states.attention)
             is_right[kind].append((of_labels(states.logits).argmax(-1) == right[lesson.task]).float().mean().item())
 
-        runs, lessons, lost = [], [], 0
+        n, runs, lessons, states, lost = k * setting.epochs, [], [], [], 0
         for lesson, examples in shown.items():
-            asked = finetuning.answer_lengths(checkpoint, TASK, examples) if setting.loss == "answers" else None
+            answers = finetuning.answer_lengths(checkpoint, TASK, examples) if setting.loss == "answers" else None
             for its, seed in _ordered(setting, examples):
                 context = lab_lessons.context(checkpoint, TASK, its)
                 keep("icl", lesson, interventions.after_context(checkpoint, context, prompts, LABELS).run())
-                ids = finetuning.training_ids(checkpoint, TASK, its)
-                runs.append(finetuning.Run(finetuning.repeat_epochs(ids, setting.epochs, seed), setting.lr, asked))
                 lessons.append(lesson)
-        n = k * setting.epochs
-        for lesson, state in zip(
-            lessons, finetuning.fine_tune_runs(checkpoint, runs, [n], progress=progress), strict=True
-        ):
-            if state[n].diverged_at is not None:
+                if setting.loss == "activations":
+                    states.append(_matched(checkpoint, context, unlabelled[: k * setting.epochs], setting))
+                    continue
+                ids = finetuning.training_ids(checkpoint, TASK, its)
+                runs.append(finetuning.Run(finetuning.repeat_epochs(ids, setting.epochs, seed), setting.lr, answers))
+        if runs:
+            states = [its[n] for its in finetuning.fine_tune_runs(checkpoint, runs, [n], progress=progress)]
+        for lesson, state in zip(lessons, states, strict=True):
+            if state.diverged_at is not None:
                 lost += 1
                 continue
-            with state[n].applied():
+            with state.applied():
                 keep("ft", lesson, without.run())
         icl, ft = ({one: torch.stack(its) for one, its in found[kind].items()} for kind in ("icl", "ft"))
         by_layer = _similarities(icl, ft)
@@ -211,7 +282,7 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             "zsl_accuracy": torch.stack([(zsl == its).float().mean() for its in right.values()]).mean().item(),
             "icl_accuracy": float(np.mean(is_right["icl"])),
             "ft_accuracy": float(np.mean(is_right["ft"])),
-            "note": f"{lost} of {len(runs)} trainings diverged" if lost else "",
+            "note": f"{lost} of {len(states)} trainings diverged" if lost else "",
         }
         return Computed(
             {
