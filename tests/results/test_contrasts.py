@@ -81,24 +81,22 @@ def test_votes_agree_with_the_answers_right_or_wrong(answers):
     shares(contrast_results.agreement(answers, "vote", wrong=True)["agreement"], (1 + 1, 1), (3, 1))
     assert contrast_results.agreement(answers, "icl")["agreement"].estimate == 1
     assert contrast_results.agreement(answers, "right", wrong=True)["agreement"].estimate == 0
-    beyond = contrast_results.agreement(answers, "vote")["beyond chance"]
-    assert_student(beyond, [2 * (7 - 4.5) / (12 - 4.5) - left for left in ((3 - 1.5) / (4 - 1.5), (4 - 3) / (8 - 3))])
+    beyond = contrast_results.agreement(answers, "vote")["beyond floor"]
+    assert tuple(beyond) == (0, 0, 0)  # each right label stands once in a draw and rule, so the label alone says all
 
 
-def test_by_chance_a_query_has_the_vote_of_any_query_of_its_draw_and_rule(answers):
-    """Votes of (0, A): 0, 0, 1, 2; of (0, B): 1 four times; of (1, A): 2, 3, 2, 3. Of wrong answers, by all queries."""
-    of_each = {(0, "A"): (0.5, 0.25, 0.25, 0), (0, "B"): (1, 1, 0, 0), (1, "A"): (0.5, 0, 0.5, 0.5)}
-    hits = [sum(of_each[0, "A"] + of_each[0, "B"]), sum(of_each[1, "A"])]
-    shares(contrast_results.agreement(answers, "vote")["chance"], hits, (8, 4))
-    shares(contrast_results.agreement(answers, "vote", wrong=True)["chance"], (0.25 + 1 + 0, 0.5), (3, 1))
+def test_the_floor_of_an_agreement_is_what_another_query_of_the_same_right_label_is_given(answers):
+    """Votes of (0, A) for right label 0: 0, 0, where 0, 1 are answered; for 1: 1, 2, where 1, 3 are; and so on."""
+    found = contrast_results.agreement(answers.assign(right=answers["right"] // 2), "vote")
+    shares(found["floor"], ((1 + 0 + 0 + 0) + (1 + 1 + 0 + 0), 0), (8, 4))
+    shares(found["gain"], (4 - 3, 3 - 0), (8, 4))
+    assert_student(found["beyond floor"], [2 * (7 - 3) / (12 - 3) - left for left in (3 / 4, (4 - 3) / (8 - 3))])
 
 
-def test_chance_is_that_of_each_cue(answers):
-    """With the same votes whatever the query, chance is the agreement; with those of another cue it would not be."""
-    other = answers.assign(cue="category", vote=3)
-    both = pd.concat([answers.assign(vote=1), other])
-    found = contrast_results.agreement(both, "vote")
-    assert tuple(found["chance"]) == pytest.approx(tuple(found["agreement"]))
+def test_who_knows_the_right_label_alone_gains_nothing(answers):
+    both = pd.concat([answers.assign(right=answers["right"] // 2), answers.assign(cue="category", vote=3)])
+    found = contrast_results.agreement(both.assign(vote=both["right"]), "vote")
+    assert tuple(found["floor"]) == pytest.approx(tuple(found["agreement"]))
 
 
 # Contrasts.

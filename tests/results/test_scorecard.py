@@ -49,6 +49,7 @@ def test_the_verdicts_are_those_that_the_chapter_puts_in_words():
     between = {row.claim for row in card().values() if row.between.verdict == REPRODUCED}
     assert between == reproduced | {
         "FT answers more than ZSL", "ICL answers more than FT", "ICL repairs what FT repairs: Rec2FTP",
+        "SimAOU rises with depth",
     }  # fmt: skip
     assert card()["Momentum raises the accuracy of ICL"].protocol.verdict == _CANNOT_BE_ASKED
 
@@ -113,6 +114,13 @@ def test_depth_is_a_rank_correlation():
         assert numbers(card()[claim].protocol.because)[0] == pytest.approx(
             of_seeds.groupby("task").mean().mean(), abs=6e-3
         )
+    of_tasks = results("shared-part", "layers").groupby(["task", "seed"])
+    of_seeds = of_tasks.apply(
+        lambda of: of["layer"].rank().corr((of["own"] - of["own_noise"]).rank()), include_groups=False
+    )
+    entry = card()["SimAOU rises with depth"].between
+    assert numbers(entry.because)[0] == pytest.approx(of_seeds.groupby("task").mean().mean(), abs=6e-3)
+    assert (of_seeds.groupby("task").min() > 0).all() and "4 of 4" in entry.because
 
 
 def test_repairs_beyond_chance_are_counted_again():

@@ -99,8 +99,9 @@ def queries(**right):
 def test_shares_by_mechanism_are_between_floor_and_ceiling():
     asked = queries(icl=4, vector=2, vector_foreign=1, heads=3, heads_foreign=0, off=1, off_induction=2, off_random=3)
     rules = queries(icl=4, vector=1, vector_foreign=1)
-    given, said = "aabb", "aaba"  # three of four agree; by chance half of the queries
-    votes = crossed(seed=(0, 1), i=range(4), cue="suffix", rule="A", vote=lambda i: given[i], icl=lambda i: said[i])
+    given, said = "aabb", "aaba"  # three of four agree; given what another query is given, five thirds of a query
+    of_each = {"vote": lambda i: given[i], "icl": lambda i: said[i]}
+    votes = crossed(seed=(0, 1), i=range(4), cue="suffix", rule="A", right="a", **of_each)
     found = verdict._mechanisms(asked, rules, votes)
     estimates = reporting.estimates(found)
     assert estimates["word pairs"] == pytest.approx(
@@ -111,7 +112,7 @@ def test_shares_by_mechanism_are_between_floor_and_ceiling():
             "induction heads, taken out": (3 - 2) / 3,
         }
     )
-    carried = {"one vector, put in": 0, "a vote of ten heads": (0.75 - 0.5) / (1 - 0.5)}
+    carried = {"one vector, put in": 0, "a vote of ten heads": (3 - 5 / 3) / (4 - 5 / 3)}
     assert estimates["a new rule"] == pytest.approx(carried)
 
 

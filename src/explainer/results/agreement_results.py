@@ -121,8 +121,11 @@ def lesson_swaps(pairs: pd.DataFrame, measure: str, training: UpdateFilter = FT)
     """A measure of a context and a training when either learns another lesson, beside two trainings and two contexts.
 
     Means over tasks with Student's interval over seeds, by who is compared and then by the lesson of the swapped side,
-    as far as the pairs have it.
+    as far as the pairs have it. Of other tasks those count that contexts have learned, too, whichever side is swapped.
     """
+    of_contexts = {lesson for side in "ab" for lesson in pairs[f"{side}_lesson"][pairs[f"{side}_kind"] == "ICL"]}
+    elsewhere = set(TASKS) - of_contexts
+    pairs = pairs[~(pairs["a_lesson"].isin(elsewhere) | pairs["b_lesson"].isin(elsewhere))]
     kinds = {
         "context and training, training swapped": (ICL, training),
         "context and training, context swapped": (training, ICL),

@@ -34,11 +34,12 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
         own - other             what the words cost
         yardstick               own sqrt((1 - C) (1 - F)), what they would cost if they counted as the task does
         contexts, trainings     C and F, two contrasts of one kind
+        sqrt(C F)               what a context and a training could share, the mean over pairs, or cues, of these roots
         own / sqrt(C F)         own, corrected for what two lessons of one task do not share
         examples, reordered     of what two sets of words do differently in one task, and its ceiling
 
     `rows` are those of "settings", or of "strengths" of one number of epochs and part of the layers. NaN where C or F
-    is not above 0.
+    is above 0 for none.
     """
     values: dict[str, str | Value] = {
         name: name for name in ("own", "other", "contexts", "trainings", "examples", "reordered")
@@ -48,14 +49,23 @@ def similarities(rows: pd.DataFrame) -> dict[str, Interval]:
     values |= {
         "own - other": lambda m: m.own - m.other,
         "yardstick": yardstick,
-        "own / sqrt(C F)": lambda m: m.own / largest_similarity(m.contexts, m.trainings),
     }
-    return {name: of_means(means, value, draws) for name, value in values.items()}
+    of_kinds: dict[str, Value] = {
+        "sqrt(C F)": lambda m: largest_similarity(m["contexts"], m["trainings"]),
+        "own / sqrt(C F)": lambda m: m["own"].mean() / largest_similarity(m["contexts"], m["trainings"]),
+    }
+    by_kind: pd.DataFrame = means.pivot_table(index=draws[0], columns=draws[1], values=["own", "contexts", "trainings"])
+    return {name: of_means(means, value, draws) for name, value in values.items()} | {
+        name: of_means(by_kind, value) for name, value in of_kinds.items()
+    }
 
 
-def largest_similarity(contexts: float, trainings: float) -> float:
-    """What a context and a training could share, given how well two of each agree: sqrt(C F), or NaN."""
-    return (contexts * trainings) ** 0.5 if min(contexts, trainings) > 0 else np.nan
+def largest_similarity(contexts: pd.Series, trainings: pd.Series) -> float:
+    """What a context and a training could share, given how well two of each agree: the mean over kinds of sqrt(C F).
+
+    A kind of which C or F is not above 0 shares nothing; NaN if none does.
+    """
+    return float(((contexts.clip(lower=0) * trainings.clip(lower=0)) ** 0.5).mean()) or np.nan
 
 
 def accuracy_by_own_rule(changes: pd.DataFrame) -> pd.Series:
@@ -83,21 +93,43 @@ def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:
     return {part: share(part, base) for part, base in bases.items()}
 
 
+def effect_beyond_random(interventions: pd.DataFrame) -> Interval:
+    """How much of what training on a rule does to the log odds of A over B lies along the contexts.
+
+        (part along the contexts - random part) / (whole - other rule),  the mean over cues of these shares
+
+    `interventions` are those of "new_rule", with parts in all layers.
+    """
+    chosen = interventions[interventions["layers"] == "all"]
+    odds = chosen.pivot_table(index="seed", columns=["cue", "intervention"], values="log_odds")
+
+    def share(m: pd.Series) -> float:
+        its: Any = m.unstack("cue")
+        part = its.loc["ft_along_icl"] - its.loc["ft_along_near"]
+        return (part / (its.loc["ft"] - its.loc["ft_other_rule"])).mean()
+
+    return of_means(odds, share)
+
+
 def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> dict[str, Interval]:
     """How often a column of "answers" is what the model answers after the context, or does where that is wrong.
 
     agreement       hits / queries; cues count by their queries
-    chance          the same if each query were given what a random query of the same draw and rule is given
-    beyond chance   (agreement - chance) / (1 - chance)
+    floor           the same for who knows the right label alone: each query is given what another one of the same draw,
+                    rule and right label is given (among the wrong ones, another wrong one), or its own if there is none
+    gain            agreement - floor
+    beyond floor    (agreement - floor) / (1 - floor)
     """
-    draw = ["seed", "cue", "rule"]
-    shares = answers.groupby([*draw, given]).size() / answers.groupby(draw).size()
+    alike = ["seed", "cue", "rule", "right"]
     asked = answers[answers["icl"] != answers["right"]] if wrong else answers
-    chance = shares.reindex(pd.MultiIndex.from_frame(asked[[*draw, "icl"]])).fillna(0).to_numpy()
-    counted = asked.assign(hit=asked[given] == asked["icl"], chance=chance)
+    hit = (asked[given] == asked["icl"]).to_numpy(float)
+    n = asked.groupby(alike)[given].transform("size").to_numpy()
+    same = asked.groupby([*alike, given]).size().reindex(pd.MultiIndex.from_frame(asked[[*alike, "icl"]]), fill_value=0)
+    counted = asked.assign(hit=hit, floor=np.where(n > 1, (same.to_numpy() - hit) / np.maximum(n - 1, 1), hit))
     values: dict[str, Value] = {
         "agreement": lambda sums: sums.hit / sums.n,
-        "chance": lambda sums: sums.chance / sums.n,
-        "beyond chance": lambda sums: (sums.hit - sums.chance) / (sums.n - sums.chance),
+        "floor": lambda sums: sums.floor / sums.n,
+        "gain": lambda sums: (sums.hit - sums.floor) / sums.n,
+        "beyond floor": lambda sums: (sums.hit - sums.floor) / (sums.n - sums.floor),
     }
     return {name: of_sums(counted, value, ["seed", "cue"]) for name, value in values.items()}

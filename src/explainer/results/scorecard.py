@@ -2,7 +2,7 @@
 
 A claim is asked twice. Under the paper's own protocol, on its six tasks, but at one rate for all tasks and without a
 choice of the best seed; and beside a control, on word pairs after ten epochs where the stored results allow it, so that
-both ways of learning learn (τ after one epoch; depth on the six tasks; momentum on language models). Where it is asked
+both ways of learning learn (τ after one epoch; SimAM with depth on the six tasks; momentum on language models). Asked
 task by task, it is *reproduced* if it is settled on most tasks after Holm's correction, and if the opposite is settled
 on none. Else it is *not reproduced*. Where the results cannot tell, it *cannot be asked here*, and the entry says why.
 """
@@ -113,7 +113,7 @@ def scorecard() -> list[_Claim]:
         _answers(word_pairs, "icl", "ft"),
         _recall(pairs),
         _above_both_floors(pairs, "sim_aou"),
-        _depth(of_layers, "sim_aou_tangent_uncentred", of="without its noise value,"),
+        _depth(_by_task(results("shared-part", "layers")), "own", "own_noise", of="word pairs, less the noise value:"),
         _above_both_floors(pairs, "sim_am"),
         _depth(of_layers, "sim_am", "sim_am_zsl", of="its rise by FT:"),
         _tau_of_right_answers(),

@@ -124,7 +124,7 @@ def _five_rows(
         one vector         (vector - floor) / (context - floor), of right answers; floor: the better of another task's
                            and none
         learned            (context - shuffled) / (1 - shuffled), of right answers after k lines
-        like training      own / sqrt(C F), of a new rule
+        like training      own / sqrt(C F), of a new rule; the mean over cues of these roots
 
     `layers` are those of the experiment "shared_part", `queries` those of "rival", `strengths` (of whole trainings in
     the upper third of the layers) and `changes` of "new_rule"; None leaves out its questions. Similarities are means
@@ -156,12 +156,12 @@ def _five_rows(
         right = seed_means(whole, "right", "cue", "kind").unstack()
         rows[LEARNED] = _jackknifed(right, lambda m: m["ICL shuffled"], lambda m: m["ICL"], lambda m: 1.0)
     if strengths is not None:
-        similar = seed_means(strengths, ["own", "contexts", "trainings"], "cue")
+        similar = strengths.pivot_table(index="seed", columns="cue", values=["own", "contexts", "trainings"])
         rows[OF_RULE] = _jackknifed(
             similar,
             lambda m: 0.0,
-            lambda m: m.own,
-            lambda m: contrast_results.largest_similarity(m.contexts, m.trainings),
+            lambda m: m["own"].mean(),
+            lambda m: contrast_results.largest_similarity(m["contexts"], m["trainings"]),
         )
     return {name: row for name, row in rows.items() if row.draws}
 
@@ -285,7 +285,8 @@ def _mechanisms(
 
         a vector, ten heads, put in   (its own - another task's) / (context - another task's), of right answers
         heads, taken out              (without random heads - without these) / without random heads, of right answers
-        a vote of ten heads           (agreement - chance) / (1 - chance), of the model's answers
+        a vote of ten heads           (agreement - floor) / (1 - floor), of the model's answers; floor: who knows the
+                                      right label alone
 
     Queries are those of "rival", for tasks and for new rules, `votes` the answers of "new_rule". The intervals are
     Student's of the jackknife over draws.
@@ -308,7 +309,7 @@ def _mechanisms(
         },
         "a new rule": {
             "one vector, put in": put_in(rules, "vector"),
-            "a vote of ten heads": contrast_results.agreement(votes, "vote")["beyond chance"],
+            "a vote of ten heads": contrast_results.agreement(votes, "vote")["beyond floor"],
         },
     }
 
