@@ -1,12 +1,16 @@
 """A rule in contexts and trainings of many orders: means of unit vectors, what is exchanged, and what is counted."""
 
+from dataclasses import replace
+
 import pytest
+import tiny_models
 import torch
 from published_grids import INTERVENTIONS
 from toy_study import column, rows
 
+from explainer.errors import CheckpointError
 from explainer.models import finetuning, interventions, scoring
-from explainer_lab import new_rule, rule_orders
+from explainer_lab import lab_lessons, new_rule, rule_orders
 from explainer_lab.minimal_pairs import LESSONS, Lesson
 from explainer_lab.new_rule import LABELS, TASK
 from explainer_lab.rule_orders import RuleOrders
@@ -95,3 +99,25 @@ def test_every_intervention_stands_in_both_directions_and_a_whole_one_answers_as
         (to,) = (row for row in found if row["intervention"] == name and row["towards"] == "A")
         (away,) = (row for row in found if row["intervention"] == f"{name}_other_rule" and row["towards"] == "B")
         assert to["log_odds"] == pytest.approx(-away["log_odds"], abs=1e-5) and to["right"] == away["right_other"]
+
+
+def test_weights_that_are_matched_come_nearer_to_the_context_and_the_model_keeps_its_own(setting, checkpoint):
+    data, empty = new_rule.data("suffix", 0, "A", K, 6 * K + N), scoring.encode(checkpoint, "")
+    context = lab_lessons.context(checkpoint, TASK, data.train)
+    (*prompts,) = (TASK.prompt(query) for query in data.test)
+    before = {name: W.clone() for name, W in checkpoint.model.named_parameters()}
+    state = rule_orders._matched(checkpoint, context, prompts[N:], replace(setting, lr=0.01))
+    assert all(torch.equal(W, before[name]) for name, W in checkpoint.model.named_parameters())
+    assert not any(W.requires_grad for W in checkpoint.model.parameters()) and len(state.losses) == 6
+    t = interventions.after_context(checkpoint, context, prompts[:N], LABELS).run().attention
+    without = interventions.without_context(checkpoint, empty, prompts[:N], LABELS)
+
+    def distance():
+        return ((without.run().attention - t).square().sum(-1) / t.square().sum(-1)).mean()
+
+    far = distance()
+    with state.applied():
+        assert distance() < 0.9 * far
+    fused = tiny_models.random_checkpoint(tiny_models.CONFIGS["gpt2"])
+    with pytest.raises(CheckpointError, match="without its queries"):
+        rule_orders._matched(fused, context, prompts, setting)
