@@ -47,11 +47,6 @@ class _AblationsSetting(on_checkpoint.CheckpointSetting):
     least: ClassVar = {"k": 4, "n_queries": 4}
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The task whose data are read; a rule is drawn."""
-        return () if self.task in CUES else (self.task,)
-
-    @property
     def slug(self) -> str:
         """A readable name."""
         sizes = f"k{self.k}-n{self.n_queries}-seed{self.seed}"

@@ -84,39 +84,6 @@ class _Shared:
         """Keep what came out, as a mean over the times where the queries were passed several times."""
         self.outcomes[intervention] = {name: its.mean(0) for name, its in self.asked.outcome(logits).items()}
 
-    def demonstrations(self) -> tuple[Task, list[Example]]:
-        """The own ones."""
-        return controls.own(self.own, self.setting.k, self.setting.seed)
-
-
-def _run_causal_tests(
-    checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: _CausalTestsSetting, *, progress: bool = False
-) -> Tables:
-    """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
-
-    - "settings": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a
-    logit, the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is
-    missing; - "interventions": for each its accuracy, how often its answer is that of ICL, and the log-probability of
-    the right one, as means over `n` queries;
-    - "queries": the same for each query, whose id is that of `comparison.query_id`;
-    - "layers": sizes of the changes and their cosine, R^2 by layer, and the task vector's accuracy on the selection.
-
-    Raises TaskError, CheckpointError or ExperimentError.
-    """
-    scoring.require_distinct(checkpoint, own.task)
-    studied = MODELS[setting.model](checkpoint, setting.seed)
-    drawn = tasks.queries(own, setting.n_queries + setting.n_selection, setting.seed)
-    reported, selection = drawn[: setting.n_queries], drawn[setting.n_queries :]
-    asked = _ask(studied, own, own, reported, setting)
-    shared = _Shared(setting, studied, own, foreign, asked, {"icl": asked.change})
-    shared.note("zsl", asked.zsl.logits)
-    shared.note("icl", asked.icl.logits)
-    _test_finetuning(shared, progress)
-    _test_patches(shared)
-    _test_task_vectors(shared, selection)
-    _test_steps(shared)
-    return _tables(shared)
-
 
 def _ask(
     checkpoint: Checkpoint, context: TaskData, task: TaskData, queries: Sequence[Example], setting: _CausalTestsSetting
@@ -132,7 +99,7 @@ def _ask(
 def _test_finetuning(shared: _Shared, progress: bool) -> None:
     """The answers and the change of FT, which the steps below are to explain, too."""
     asked, setting = shared.asked, shared.setting
-    sequences = setting.sequences(shared.checkpoint, *shared.demonstrations())
+    sequences = setting.sequences(shared.checkpoint, *controls.own(shared.own, setting.k, setting.seed))
     finetuned = finetuning.fine_tune(shared.checkpoint, sequences, setting.lr, progress=progress)
     shared.summary.update(losses=finetuned.losses, loss_after=finetuned.loss_after, diverged_at=finetuned.diverged_at)
     if finetuned.diverged_at is not None:
@@ -203,7 +170,7 @@ def _test_steps(shared: _Shared) -> None:
     The rates are found on one half of the queries and used on the other, and the other way round.
     """
     setting = shared.setting
-    demonstrations = {"own": shared.demonstrations()}
+    demonstrations = {"own": controls.own(shared.own, setting.k, setting.seed)}
     try:
         demonstrations["other"] = controls.LESSONS["other"](shared.own, setting.k, setting.seed)
     except TaskError as error:
@@ -257,32 +224,7 @@ def _mean_of_other_half(change: Float[Tensor, "n layers d"]) -> Tensor:
     return fitted
 
 
-# Tables.
-
-
-def _tables(shared: _Shared) -> Tables:
-    asked, outcomes = shared.asked, shared.outcomes
-    n = len(asked.queries)
-    means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
-    summary = {
-        "n_layers": len(asked.after.layers),
-        "context_tokens": len(asked.context),
-        **{f"{name}_accuracy": outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes},
-        **shared.summary,
-        "note": "; ".join(shared.notes),
-    }
-    return {
-        "settings": summary,
-        "interventions": {
-            "intervention": list(outcomes),
-            "n": [n] * len(outcomes),
-            "accuracy": [mean["correct"] for mean in means],
-            "agreement": [mean["agrees"] for mean in means],
-            "log_prob": [mean["log_prob"] for mean in means],
-        },
-        "queries": as_columns([row for name, means in outcomes.items() for row in asked.rows(name, means)]),
-        "layers": {"layer": list(range(len(asked.after.layers))), **shared.layers},
-    }
+# The experiment.
 
 
 class CausalTests(OnCheckpoint[_CausalTestsSetting]):
@@ -307,7 +249,45 @@ class CausalTests(OnCheckpoint[_CausalTestsSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": {"own": own, "foreign": foreign}}
 
     def compute(self, setting: _CausalTestsSetting, *, progress: bool) -> Computed:
-        """One setting."""
+        """One setting.
+
+        - "settings": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a
+        logit, the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is
+        missing;
+        - "interventions": for each its accuracy, how often its answer is that of ICL, and the log-probability of the
+        right one, as means over `n` queries;
+        - "queries": the same for each query, whose id is that of `comparison.query_id`;
+        - "layers": sizes of the changes, R^2 by layer, and the task vector's accuracy on the selection.
+        """
         checkpoint, (own, foreign) = self._load(setting.checkpoint), self._load_pair(setting.task)
-        tables = _run_causal_tests(checkpoint, own, foreign, setting, progress=progress)
+        scoring.require_distinct(checkpoint, own.task)
+        studied = MODELS[setting.model](checkpoint, setting.seed)
+        drawn = tasks.queries(own, setting.n_queries + setting.n_selection, setting.seed)
+        reported, selection = drawn[: setting.n_queries], drawn[setting.n_queries :]
+        asked = _ask(studied, own, own, reported, setting)
+        shared = _Shared(setting, studied, own, foreign, asked, {"icl": asked.change})
+        shared.note("zsl", asked.zsl.logits)
+        shared.note("icl", asked.icl.logits)
+        _test_finetuning(shared, progress)
+        _test_patches(shared)
+        _test_task_vectors(shared, selection)
+        _test_steps(shared)
+        outcomes, n_layers = shared.outcomes, len(asked.after.layers)
+        means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
+        right = {name: outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes}
+        tables: Tables = {
+            "settings": {"n_layers": n_layers, "context_tokens": len(asked.context)}
+            | {f"{name}_accuracy": share for name, share in right.items()}
+            | shared.summary
+            | {"note": "; ".join(shared.notes)},
+            "interventions": {
+                "intervention": list(outcomes),
+                "n": [len(reported)] * len(outcomes),
+                "accuracy": [mean["correct"] for mean in means],
+                "agreement": [mean["agrees"] for mean in means],
+                "log_prob": [mean["log_prob"] for mean in means],
+            },
+            "queries": as_columns([row for name, means in outcomes.items() for row in asked.rows(name, means)]),
+            "layers": {"layer": list(range(n_layers)), **shared.layers},
+        }
         return Computed(tables, self._provenance(checkpoint, own.task))

@@ -232,27 +232,6 @@ def _given(name: str, kind: "type[Experiment]", options: argparse.Namespace) -> 
 
 
 def _run(name: str, options: argparse.Namespace) -> int:
-    from explainer_lab.on_checkpoint import OnCheckpoint  # noqa: PLC0415
-
-    engine = _engine(options)
-    module = import_module(f"explainer_lab.{name.replace('-', '_')}")
-    kind = getattr(module, "".join(word.capitalize() for word in name.split("-")))
-    grids = _grids(name, kind, options)
-    settings = [one for its in grids.values() for one in its]
-    if not issubclass(kind, OnCheckpoint):
-        return _compute(kind(), settings, grids, engine, options)
-    models = list(dict.fromkeys(one.checkpoint for one in settings))
-    settings.sort(key=lambda one: (models.index(one.checkpoint), one.seed))  # interrupted, it leaves whole draws
-    return _compute(_on_checkpoint(kind, settings, options), settings, grids, engine, options)
-
-
-def _compute(
-    experiment: "Experiment",
-    settings: Sequence[Any],
-    grids: Mapping[str, Sequence],
-    engine: "Engine | None",
-    options: argparse.Namespace,
-) -> int:
     """List or compute the settings, show what came out, and publish it if that is asked for."""
     import torch  # noqa: PLC0415
 
@@ -261,6 +240,17 @@ def _compute(
     from explainer_lab.lab_store import Published, Store  # noqa: PLC0415
     from explainer_lab.on_checkpoint import OnCheckpoint  # noqa: PLC0415
 
+    engine = _engine(options)
+    module = import_module(f"explainer_lab.{name.replace('-', '_')}")
+    kind = getattr(module, "".join(word.capitalize() for word in name.split("-")))
+    grids = _grids(name, kind, options)
+    settings = [one for its in grids.values() for one in its]
+    if issubclass(kind, OnCheckpoint):
+        models = list(dict.fromkeys(one.checkpoint for one in settings))
+        settings.sort(key=lambda one: (models.index(one.checkpoint), one.seed))  # interrupted, it leaves whole draws
+        experiment = _on_checkpoint(kind, settings, options)
+    else:
+        experiment = kind()
     store = Store(options.results or assets.cache_dir() / "results" / experiment.name)
     published = None
     if options.publish is not None:

@@ -210,6 +210,8 @@ _Outcome = tuple[Any, Identity | None, Computed | str]
 
 def _compute_group(experiment: Experiment, progress: bool, group: Sequence[Any]) -> Iterator[_Outcome]:
     """Compute the settings of a group one after the other; yield each as soon as it is finished."""
+    import torch  # noqa: PLC0415 (`explainer-lab --help` answers without it)
+
     for setting in group:
         wall, cpu = time.perf_counter(), time.process_time()
         try:
@@ -225,22 +227,17 @@ def _compute_group(experiment: Experiment, progress: bool, group: Sequence[Any])
             "commit": _commit(),
             **computed.run,
         }
-        provenance = {**_software(experiment.packages), **computed.provenance}
+        provenance = {
+            "device": platform.machine(),
+            "threads": torch.get_num_threads(),
+            "explainer": explainer.__version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in experiment.packages},
+            **computed.provenance,
+        }
         # Rounded here, because plain numbers travel between processes of any kind.
         arrays = {name: tensor.half().cpu().numpy() for name, tensor in computed.arrays.items()}
         yield setting, identity, Computed(rounded(computed.tables), provenance, rounded(run), arrays)
-
-
-def _software(packages: Iterable[str]) -> dict[str, Any]:
-    import torch  # noqa: PLC0415 (`explainer-lab --help` answers without it)
-
-    return {
-        "device": platform.machine(),
-        "threads": torch.get_num_threads(),
-        "explainer": explainer.__version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in packages},
-    }
 
 
 def _commit() -> str | None:

@@ -14,15 +14,20 @@ from explainer.models.scoring import Record
 
 
 def measure(checkpoint: Checkpoint) -> dict[str, list]:
-    """The records of each of SWEEPS, as `explainer.compare.few_shot_comparison.stored` reads them."""
-    return {
-        name: [
-            _plain(record)
-            for seed in its.seeds
-            for record in _answers(checkpoint, tasks.load(name), its.ks, seed, its.queries)
-        ]
-        for name, its in SWEEPS.items()
-    }
+    """The records of each of SWEEPS, as `explainer.compare.few_shot_comparison.stored` reads them.
+
+    They have the log-probabilities of the labels, or what is right where answers are free.
+    """
+    found = {name: [] for name in SWEEPS}
+    for name, its in SWEEPS.items():
+        for seed in its.seeds:
+            for record in _answers(checkpoint, tasks.load(name), its.ks, seed, its.queries):
+                if record.log_probs is None:
+                    what = {"correct": record.correct.astype(int).tolist()}
+                else:
+                    what = {"log_probs": [[round(p, 4) for p in row] for row in record.log_probs.tolist()]}
+                found[name].append({"seed": record.seed, "k": record.k} | what)
+    return found
 
 
 def _answers(checkpoint: Checkpoint, data: TaskData, ks: Sequence[int], seed: int, n_queries: int) -> Iterator[Record]:
@@ -31,11 +36,3 @@ def _answers(checkpoint: Checkpoint, data: TaskData, ks: Sequence[int], seed: in
     prefix, queries = scoring.encode(checkpoint, ids), tasks.queries(data, n_queries, seed)
     for k in ks:
         yield scoring.answer(checkpoint, data.task, prefix.first(ends[k]), queries, seed=seed, k=k)
-
-
-def _plain(record: Record) -> dict[str, list | int]:
-    """The log-probabilities of the labels, or what is right where answers are free."""
-    what = {"seed": record.seed, "k": record.k}
-    if record.log_probs is None:
-        return what | {"correct": record.correct.astype(int).tolist()}
-    return what | {"log_probs": [[round(p, 4) for p in row] for row in record.log_probs.tolist()]}

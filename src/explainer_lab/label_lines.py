@@ -10,8 +10,6 @@ A context shows k lines of a rule that nobody could know; `vote` has the lessons
 - *keys*: while the context is passed, the residual stream of one token of each line is exchanged after a block: of four
   lines in a row, each gets that of the line whose label is the one before. If a head finds lines by what that stream
   holds, attention moves from the lines of a label to those of the next, and so does the answer.
-- *kernels*: the label with the largest sum over lines of exp(tau cos(x, x_j)), x and x_j the stream after a block where
-  a query is decided and at the arrow of a line, each less its mean.
 
 The plan and the predictions, from before the runs, are in published/PLANS.md.
 """
@@ -23,7 +21,7 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import cosine_similarity, one_hot
+from torch.nn.functional import one_hot
 
 from explainer.data.files import Tables
 from explainer.models import architectures, attention_edits, hooks, scoring
@@ -33,7 +31,7 @@ from explainer.models.scoring import Prefix
 from explainer_lab import new_rule, vote
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
-from explainer_lab.vote import VoteLesson, VoteSetting
+from explainer_lab.vote import Vote, VoteLesson, VoteSetting
 
 PLACES: Mapping[str, int | None] = {"early": 4, "late": None}
 """Where the line more is added: after so many lines, or after all."""
@@ -55,7 +53,6 @@ SITES: Mapping[str, tuple[str, ...]] = {
 }
 """Tokens of a line: of its word the first and the last, the one before the label, and the label."""
 
-TAUS = (2, 4, 8, 16, 32)
 _EVERY = 3  # blocks from one that is tried to the next
 
 
@@ -120,21 +117,16 @@ def _values(lesson: VoteLesson, heads: Mapping[str, Tensor]) -> tuple[list[dict[
                     of_heads = own[mask]  # (heads, c)
                     share = a[:, mask, len(before)] / a[:, mask].sum(-1)
                     row |= {
-                        f"written_{name}": _centred(of_heads, given).mean().item(),
+                        f"written_{name}": vote.margin(of_heads, torch.tensor(given)).mean().item(),
                         f"most_{name}": (of_heads.argmax(-1) == given).float().mean().item(),
                         f"attention_same_{name}": share[right == c].mean().item(),
                         f"attention_other_{name}": share[right != c].mean().item(),
                     }
                 rows.append(row)
-                of_layers.append(_centred(own, given).mean(1))
+                of_layers.append(vote.margin(own, torch.tensor(given)).mean(1))
             for layer, written in enumerate(torch.stack(of_layers).mean(0).tolist()):
                 by_layer.append({"place": place, "form": form, "layer": layer, "written": written})
     return rows, by_layer
-
-
-def _centred(written: Float[Tensor, "... c"], label: int) -> Float[Tensor, "..."]:
-    """What is written to a label, less the mean of the others."""
-    return vote.margin(written, torch.full(written.shape[:-1], label))
 
 
 # Keys.
@@ -203,64 +195,30 @@ def _keys(lesson: VoteLesson, heads: Tensor) -> Iterator[dict[str, Any]]:
             }
 
 
-def _kernels(lesson: VoteLesson) -> Iterator[dict[str, Any]]:
-    """Rows by block and tau: how often a kernel's vote is the right label, the answer, and the answer of mistakes."""
-    last = lesson.passed(lesson.queries).at_last()
-    states = last.run()
-    answer = states.logits[:, lesson.tokens].argmax(-1)
-    right = torch.tensor([query.label for query in lesson.queries])
-    wrong = answer != right
-    labels, arrows, kept = one_hot(lesson.label_of_line, 4).float(), _sites(lesson)["arrow"], []
-    layers = architectures.architecture(lesson.checkpoint.model).layers
-    with hooks.outputs((layer.block, lambda _x, stream: kept.append(stream[0, arrows])) for layer in layers):
-        scoring.encode(lesson.checkpoint, lesson.spans.ids)
-    for block in range(_EVERY - 1, len(layers), _EVERY):
-        x, x_j = states.stream[:, block].float(), kept[block].float()
-        cosines = cosine_similarity((x - x.mean(0))[:, None], (x_j - x_j.mean(0))[None], dim=-1)
-        for tau in TAUS:
-            voted = ((tau * cosines).softmax(-1) @ labels).argmax(-1)
-            yield {
-                "block": block,
-                "tau": tau,
-                "right": (voted == right).float().mean().item(),
-                "agrees": (voted == answer).float().mean().item(),
-                "mistakes": int(wrong.sum()),
-                "agrees_on_mistakes": int((voted == answer)[wrong].sum()),
-            }
-
-
 class LabelLines(OnCheckpoint[_LinesSetting]):
     """Computes the lessons of each setting, under rule A."""
 
     name = "label_lines"
     setting = _LinesSetting
     protocol = 1
-    slowest_first = (
-        *("checkpoint", "part", "labels", "template", "sizes", "cue", "k", "n_queries"),
-        *("effect", "attention", "agreement", "seed"),
-    )
-    shown = ()
+    slowest_first = Vote.slowest_first
     usual: ClassVar = {"k": 16, "n_queries": 24}
-
-    def parts(self, setting: _LinesSetting) -> dict[str, Any]:
-        """Weights; what is drawn is named by the setting."""
-        return {"weights": self._weights(setting.checkpoint)}
 
     def compute(self, setting: _LinesSetting, *, progress: bool) -> Computed:
         """One setting.
 
         - "lines", "layers", of part "values": see `_values`;
-        - "exchanges", "kernels", of part "keys": see `_keys` and `_kernels`.
+        - "exchanges", of part "keys": see `_keys`.
         """
         checkpoint, tables = self._load(setting.checkpoint), {}
         lesson = VoteLesson.of(checkpoint, setting, "A")
         shape = len(lesson.prefix.keys), checkpoint.model.config.num_attention_heads
         sets = vote.head_sets(setting, shape, "A")
         m = vote.MAIN[setting.sizes]
-        chosen = {"effect": sets[f"effect {m}"], "random": sets[f"random {m}"], "all": sets["all"]}
         if setting.part == "values":
+            chosen = {"effect": sets[f"effect {m}"], "random": sets[f"random {m}"], "all": sets["all"]}
             tables["lines"], tables["layers"] = _values(lesson, chosen)
         else:
-            tables["exchanges"], tables["kernels"] = list(_keys(lesson, chosen["effect"])), list(_kernels(lesson))
+            tables["exchanges"] = list(_keys(lesson, sets[f"effect {m}"]))
         found: Tables = {name: as_columns(rows) for name, rows in tables.items()}
         return Computed({"settings": {}} | found, self._provenance(checkpoint, new_rule.TASK))

@@ -98,17 +98,12 @@ class TrainingSetting:
         )
 
     @property
-    def variant(self) -> str:
-        """What is compared: `plain`, or the average and its eta."""
-        if self.average == NO_AVERAGE:
-            return "plain"
-        return self.average if self.average in WITHOUT_ETA else f"{self.average}-eta{self.eta:g}"
-
-    @property
     def slug(self) -> str:
         """A readable name."""
+        variant = "plain" if self.average == NO_AVERAGE else self.average
+        eta = f"-eta{self.eta:g}" if self.eta else ""
         size = f"{self.layers}x{self.width}-t{self.length}x{self.batch}-n{self.steps}-lr{self.lr:g}"
-        return f"{self.corpus}-{size}-seed{self.seed}-{self.variant}"
+        return f"{self.corpus}-{size}-seed{self.seed}-{variant}{eta}"
 
     @property
     def budgets(self) -> tuple[int, ...]:
@@ -174,15 +169,6 @@ def _learning_rate(setting: TrainingSetting, step: int, budget: int) -> float:
     """The rate of a step (from 0): lr min(1, (step + 1) / warmup, (budget - step) / (budget / 5))."""
     rise = (step + 1) / setting.warmup if setting.warmup else 1.0
     return setting.lr * min(1.0, rise, (budget - step) / (budget // _DECAYING))
-
-
-def _model_flops(setting: TrainingSetting, n_parameters: int, n_tokens: int) -> float:
-    """Floating-point operations of training on D tokens: 6 N D, and 6 L T d D for causal attention.
-
-    All N parameters take part in products, the embedding as the last layer. Source: Kaplan et al. 2020, section 2.1.
-    """
-    attention = setting.layers * setting.length * setting.width
-    return 6.0 * (n_parameters + attention) * n_tokens
 
 
 # One run
@@ -336,14 +322,14 @@ class LanguageModels(Experiment[TrainingSetting]):
         """Train, and keep the model."""
         tokens = self._tokens(setting.corpus, setting.vocabulary)
         trained = train(setting, tokens, training_corpora.other_genre(tokens), progress=progress)
-        tables = _tables(setting, trained)
+        tables = _tables(trained)
         tables["settings"] |= self._counted(setting.corpus, setting.vocabulary, setting.length)
         if setting.average != LEARNED_CONVOLUTION:
             marks = dict.fromkeys(("bos_token", "eos_token", "unk_token"), SEPARATOR)
             tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens.tokenizer, **marks)
             loading.save(trained.model, tokenizer, _model_directory(self.identity(setting)))
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
-        return Computed(tables, {"source": tokens.source, "licence": tokens.licence, **device})
+        return Computed(tables, {"source": tokens.corpus.source, "licence": tokens.corpus.licence, **device})
 
     def _count(self, corpus: str, vocabulary: int, length: int) -> dict[str, float]:
         """What counting in the training text reaches on the same held-out blocks, after one token and after two."""
@@ -358,18 +344,17 @@ def _model_directory(its: Identity) -> Path:
     return assets.cache_dir() / "training" / Path(its.filename).stem / "model"
 
 
-def _tables(setting: TrainingSetting, trained: _Trained) -> Tables:
+def _tables(trained: _Trained) -> Tables:
     """`settings`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
 
     `blocks` is the loss of each held-out block and `positions` that of each stretch of POSITIONS positions, at every
     budget.
     """
     budgets, n = trained.budgets, trained.model.num_parameters()
-    flops = _model_flops(setting, n, setting.work * setting.tokens_per_step)
     last = {name: budgets[-1][name] for name in ("tokens", "held_out", "copied", "weights")}
     numbers = [{k: v for k, v in one.items() if k not in ("document", "block_nll", "position_nll")} for one in budgets]
     return {
-        "settings": {"parameters": n, "flops": flops} | last,
+        "settings": {"parameters": n} | last,
         "budgets": as_columns(numbers),
         "curve": trained.curve,
         "blocks": as_columns(

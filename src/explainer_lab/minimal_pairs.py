@@ -192,33 +192,6 @@ Outputs = dict[tuple[str, int], dict[Lesson, Tensor]]
 """Attention outputs by ("ICL", number of words), ("ICL reordered", k) or ("FT", number of epochs), and by lesson."""
 
 
-def _run_minimal_pairs(
-    checkpoint: Checkpoint, data: Mapping[str, TaskData], setting: _MinimalPairsSetting, *, progress: bool = False
-) -> tuple[Tables, Outputs]:
-    """The tables of one pair and seed, as the laboratory stores them, and the attention outputs.
-
-    - "settings": answers without a lesson, after whole contexts and whole trainings, what `similarities` gives for
-    these, and what is missing;
-    - "changes": the shares of right answers of A and of B under each lesson, in every strength;
-    - "strengths": the similarities of contexts of each number of words and trainings of each number of epochs;
-    - "layers": those of the whole, by layer;
-    - "interventions": answers when a part of a change is put in.
-
-    Raises TaskError, CheckpointError or ExperimentError.
-    """
-    pair = _Pair(setting, checkpoint, data, _draw_words(checkpoint, data, setting))
-    lessons_of = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), setting.lr) for one in LESSONS}
-    trained = lab_lessons.trained(checkpoint, setting, lessons_of, progress=progress)
-    outputs, changes = _every_change(pair, trained)
-    layers = similarities(outputs, setting.k, setting.epochs)
-    tables = {"settings": _summary(pair, changes, layers), "changes": as_columns(changes)}
-    tables |= similarity_tables(outputs, setting, setting.k, setting.shots, ["upper third"])
-    states = {lesson: of[setting.epochs] for lesson, of in trained.items()}
-    if any(state.diverged_at is not None for state in states.values()):
-        return tables, outputs
-    return tables | {"interventions": as_columns(list(_interventions(pair, states)))}, outputs
-
-
 def _every_change(
     pair: _Pair, trained: Mapping[Lesson, Mapping[int, FineTuned]]
 ) -> tuple[Outputs, list[dict[str, Any]]]:
@@ -403,7 +376,24 @@ class MinimalPairs(OnCheckpoint[_MinimalPairsSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.names)}
 
     def compute(self, setting: _MinimalPairsSetting, *, progress: bool) -> Computed:
-        """One pair of lessons."""
+        """One pair of lessons.
+
+        - "settings": answers without a lesson, after whole contexts and whole trainings, what `similarities` gives for
+        these, and what is missing;
+        - "changes": the shares of right answers of A and of B under each lesson, in every strength;
+        - "strengths": the similarities of contexts of each number of words and trainings of each number of epochs;
+        - "layers": those of the whole, by layer;
+        - "interventions": answers when a part of a change is put in.
+        """
         checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.names}
-        tables, outputs = _run_minimal_pairs(checkpoint, data, setting, progress=progress)
+        pair = _Pair(setting, checkpoint, data, _draw_words(checkpoint, data, setting))
+        given = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), setting.lr) for one in LESSONS}
+        trained = lab_lessons.trained(checkpoint, setting, given, progress=progress)
+        outputs, changes = _every_change(pair, trained)
+        layers = similarities(outputs, setting.k, setting.epochs)
+        tables = {"settings": _summary(pair, changes, layers), "changes": as_columns(changes)}
+        tables |= similarity_tables(outputs, setting, setting.k, setting.shots, ["upper third"])
+        states = {lesson: of[setting.epochs] for lesson, of in trained.items()}
+        if all(state.diverged_at is None for state in states.values()):
+            tables["interventions"] = as_columns(list(_interventions(pair, states)))
         return Computed(tables, self._provenance(checkpoint), arrays=arrays(outputs))

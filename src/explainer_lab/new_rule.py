@@ -26,7 +26,6 @@ from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import DivergenceError, TaskError, require
 from explainer.models import circuits, finetuning, interventions, recording, scoring
-from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.results.thirds import THIRDS, layer_thirds
@@ -187,7 +186,7 @@ def _label_votes(
     return torch.stack(found)
 
 
-def _voted(rules: _Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], dict[str, list]]:
+def _voted(rules: _Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], list[dict[str, Any]]]:
     """Labels with most votes of chosen heads, of all heads, and of the best head; and how often each head agrees.
 
     Heads are chosen by how often they agree with the model about the other set of words, after the same context.
@@ -225,50 +224,6 @@ class _Found:
 
     def add(self, kind: str, strength: int, lesson: Lesson, seen: tuple[Tensor, np.ndarray]) -> None:
         self.outputs.setdefault((kind, strength), {})[lesson], self.answers[kind, strength, lesson] = seen
-
-
-def _run_new_rule(
-    checkpoint: Checkpoint, setting: _NewRuleSetting, outputs: Outputs, *, progress: bool = False
-) -> Tables:
-    """The tables of one setting, as the laboratory stores them; `outputs` takes up the attention outputs.
-
-    - "settings": right answers without a lesson, after whole contexts, after shuffled labels and after whole trainings;
-      the similarities of `minimal_pairs`; what is missing;
-    - "changes": right answers under both rules after each lesson, in every strength;
-    - "answers": for each query and rule the label that is right and those that are given, by number;
-    - "heads": without a training, how often each head votes as the model answers, and whether it is a chosen one;
-    - "strengths", "layers": the similarities by number of epochs, and of the whole by layer;
-    - "interventions": answers when a part of a contrast is put in or taken out.
-
-    Raises TaskError, CheckpointError or ExperimentError.
-    """
-    rules, found = _Rules(setting, checkpoint), _Found(outputs, {}, [])
-    empty = scoring.encode(checkpoint, "")
-    found.answers["ZSL", 0, None] = rules.see(checkpoint, empty)[1]
-    _add_contexts(rules, found)
-    if setting.training == "none":
-        changes = as_columns(list(_changes(rules, found)))
-        return {"settings": _summary(rules, found)} | _votes(rules, found) | {"changes": changes}
-    for lesson, n, tuned in _trained(rules, found.lost, progress):
-        found.add("FT", n, lesson, rules.see(tuned, scoring.encode(tuned, "")))
-    tables: Tables = {"changes": as_columns(list(_changes(rules, found)))}
-    if setting.lessons == "own":
-        return {"settings": _summary(rules, found)} | tables
-    layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
-    tables["settings"] = _summary(rules, found) | minimal_pairs.means(layers)
-    tables |= minimal_pairs.similarity_tables(found.outputs, setting, setting.k, [setting.k], THIRDS)
-    del tables["strengths"]["shots"]  # all are of k words
-    if found.lost:
-        return tables
-    given = {"icl": ("ICL", setting.k), "ft": ("FT", setting.epochs)}
-    tables["answers"] = as_columns([row for rule in "AB" for row in _given(rules, found, rule, given)])
-    try:
-        tokens = torch.tensor(scoring.label_tokens(checkpoint, TASK, rules.examples("A", rules.words[2])))
-    except TaskError:  # a small vocabulary spells the labels, and some begin alike
-        tables["settings"]["note"] = "no interventions, because no one token tells the labels apart"
-        return tables
-    last = interventions.without_context(checkpoint, empty, rules.prompts, LABELS).at_last()
-    return tables | {"interventions": as_columns(list(_interventions(rules, found, last, tokens)))}
 
 
 def _add_contexts(rules: _Rules, found: _Found) -> None:
@@ -323,11 +278,11 @@ def _trained(rules: _Rules, lost: list[str], progress: bool) -> Iterator[tuple[L
 # Tables.
 
 
-def _summary(rules: _Rules, found: _Found) -> dict[str, Any]:
-    setting, rows = rules.setting, list(_changes(rules, found))
+def _summary(rules: _Rules, found: _Found, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    setting = rules.setting
 
     def right(kind: str, strength: int) -> float:
-        its = [r for r in rows if (r["kind"], r["strength"]) == (kind, strength)]
+        its = [r for r in changes if (r["kind"], r["strength"]) == (kind, strength)]
         return float(np.mean([r[f"right_{(r['lesson'] or 'A').lower()}"] for r in its])) if its else float("nan")
 
     strengths = {"zsl": ("ZSL", 0), "icl": ("ICL", setting.k), "shuffled": ("ICL shuffled", setting.k)}
@@ -341,11 +296,6 @@ def _changes(rules: _Rules, found: _Found) -> Iterator[dict[str, Any]]:
     for (kind, strength, lesson), answers in found.answers.items():
         told = {"kind": kind, "strength": strength, "lesson": lesson and lesson.task, "words": lesson and lesson.words}
         yield told | {f"right_{rule.lower()}": (answers == rules.right(rule)).mean() for rule in "AB"}
-
-
-def _parts(n_layers: int) -> dict[str, slice]:
-    """All layers, and each third of them."""
-    return {"all": slice(None)} | layer_thirds(n_layers)
 
 
 def _given(
@@ -368,28 +318,32 @@ def _votes(rules: _Rules, found: _Found) -> Tables:
         more: dict[str, np.ndarray] = dict(zip(("vote", "vote_all", "vote_best"), voted, strict=True))
         more["icl_reordered"] = found.answers["ICL reordered", k, lesson]
         answers += _given(rules, found, rule, {"icl": ("ICL", k)}, **more)
-        heads += [{"rule": rule} | dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        heads += [{"rule": rule} | row for row in table]
     return {"answers": as_columns(answers), "heads": as_columns(heads)}
 
 
 # Interventions.
 
 
-def _interventions(
-    rules: _Rules, found: _Found, last: Pass, tokens: Int[Tensor, "n labels"]
-) -> Iterator[dict[str, Any]]:
+def _interventions(rules: _Rules, found: _Found) -> Iterator[dict[str, Any]]:
     """Answers when a part of a contrast is put into the pass with the other rule, or taken out of that with the rule.
 
-    Passes are those of the first set of words. A part is changed in all layers, or in a third of them alone.
+    Passes are those of the first set of words. A part is changed in all layers, or in a third of them alone. Raises
+    TaskError where no one token tells the labels apart.
     """
+    tokens = torch.tensor(scoring.label_tokens(rules.checkpoint, TASK, rules.examples("A", rules.words[2])))
+    empty = scoring.encode(rules.checkpoint, "")
+    last = interventions.without_context(rules.checkpoint, empty, rules.prompts, LABELS).at_last()
     icl, ft = found.outputs["ICL", rules.setting.k], found.outputs["FT", rules.setting.epochs]
     generator = rules.setting.generator(7, rules.setting.cue)
     for to, away in ("AB", "BA"):
-        wanted = torch.from_numpy(np.stack([rules.right(to), rules.right(away)], 1))
+        wanted = torch.from_numpy(rules.right(to)), torch.from_numpy(rules.right(away))
 
-        def row(name: str, layers: str, *attention: Tensor, wanted: Tensor = wanted, to: str = to) -> dict[str, Any]:
-            logits = last.logits_with_outputs(*attention).cpu()
-            return {"intervention": name, "towards": to, "layers": layers} | _answered(logits, tokens, wanted)
+        def row(name: str, layers: str, *attention: Tensor, to: str = to, wanted: Sequence[Tensor] = wanted):
+            logits = last.logits_with_outputs(*attention).cpu().float()
+            of_labels = logits.gather(1, tokens.repeat(len(attention), 1))
+            answers = minimal_pairs.answered(of_labels, *wanted)
+            return {"intervention": name, "towards": to, "layers": layers} | answers
 
         (c_this, c_that, c), (f_this, f_that, f) = (_contrast(of, to, away, 0) for of in (icl, ft))
         f_other = _contrast(ft, to, away, 1)[-1]
@@ -406,7 +360,7 @@ def _interventions(
         }
         for (side, name), its in parts.items():
             with_rule, with_other = (c_this, c_that) if side == "context" else (f_this, f_that)
-            for layers, chosen in _parts(c.shape[1]).items():
+            for layers, chosen in ({"all": slice(None)} | layer_thirds(c.shape[1])).items():
                 kept = torch.zeros(c.shape[1], 1)
                 kept[chosen] = 1
                 yield row(f"{side}_along_{name}", layers, *(with_other + kept * part for part in its))
@@ -417,14 +371,6 @@ def _contrast(of: Mapping[Lesson, Tensor], to: str, away: str, words: int) -> tu
     """The outputs under one rule, those under the other, and their difference."""
     this, that = of[Lesson(to, words)], of[Lesson(away, words)]
     return this, that, this - that
-
-
-def _answered(
-    logits: Float[Tensor, "times*n vocab"], tokens: Int[Tensor, "n labels"], wanted: Int[Tensor, "n 2"]
-) -> dict[str, float]:
-    """Shares of queries whose most probable label is that of this or of the other rule, and their log odds."""
-    of_labels = logits.float().gather(1, tokens.repeat(len(logits) // len(tokens), 1))
-    return minimal_pairs.answered(of_labels, *wanted.T)
 
 
 # The experiment.
@@ -451,8 +397,37 @@ class NewRule(OnCheckpoint[_NewRuleSetting]):
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
 
     def compute(self, setting: _NewRuleSetting, *, progress: bool) -> Computed:
-        """One setting."""
+        """One setting.
+
+        - "settings": right answers without a lesson, after whole contexts, after shuffled labels and after whole
+        trainings; the similarities of `minimal_pairs`; what is missing;
+        - "changes": right answers under both rules after each lesson, in every strength;
+        - "answers": for each query and rule the label that is right and those that are given, by number;
+        - "heads": without a training, how often each head votes as the model answers, and whether it is a chosen one;
+        - "strengths", "layers": the similarities by number of epochs, and of the whole by layer;
+        - "interventions": answers when a part of a contrast is put in or taken out.
+        """
         checkpoint = self._load(setting.checkpoint)
-        outputs: Outputs = {}
-        tables = _run_new_rule(checkpoint, setting, outputs, progress=progress)
-        return Computed(tables, self._provenance(checkpoint, TASK), arrays=minimal_pairs.arrays(outputs))
+        rules, found = _Rules(setting, checkpoint), _Found({}, {}, [])
+        found.answers["ZSL", 0, None] = rules.see(checkpoint, scoring.encode(checkpoint, ""))[1]
+        _add_contexts(rules, found)
+        if setting.training != "none":
+            for lesson, n, tuned in _trained(rules, found.lost, progress):
+                found.add("FT", n, lesson, rules.see(tuned, scoring.encode(tuned, "")))
+        changes = list(_changes(rules, found))
+        tables: Tables = {"settings": _summary(rules, found, changes), "changes": as_columns(changes)}
+        if setting.training == "none":
+            tables |= _votes(rules, found)
+        elif setting.lessons == "all":
+            layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
+            tables["settings"] |= minimal_pairs.means(layers)
+            tables |= minimal_pairs.similarity_tables(found.outputs, setting, setting.k, [setting.k], THIRDS)
+            del tables["strengths"]["shots"]  # all are of k words
+            if not found.lost:
+                given = {"icl": ("ICL", setting.k), "ft": ("FT", setting.epochs)}
+                tables["answers"] = as_columns([row for rule in "AB" for row in _given(rules, found, rule, given)])
+                try:
+                    tables["interventions"] = as_columns(list(_interventions(rules, found)))
+                except TaskError:  # a small vocabulary spells the labels, and some begin alike
+                    tables["settings"]["note"] = "no interventions, because no one token tells the labels apart"
+        return Computed(tables, self._provenance(checkpoint, TASK), arrays=minimal_pairs.arrays(found.outputs))

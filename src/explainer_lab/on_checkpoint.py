@@ -125,6 +125,10 @@ class OnCheckpoint(Experiment[AnySetting]):
             return key
         return Identity(key.slug, {**key.parts, "dtype": str(dtype).removeprefix("torch.")})
 
+    def parts(self, setting: AnySetting) -> Mapping[str, Any]:
+        """Weights; what is drawn is named by the setting, if nothing else is said."""
+        return {"weights": self._weights(setting.checkpoint)}
+
     def holds(self, setting: AnySetting) -> tuple[int, int]:
         """How many models a setting holds at once, and how many updates of all keys and values."""
         return 1, 1
@@ -203,11 +207,14 @@ def as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
-def by_head(scores: Mapping[str, Float[Tensor, "layers heads"]]) -> dict[str, list]:
-    """Columns with a row for each head, layer after layer."""
+def by_head(scores: Mapping[str, Float[Tensor, "layers heads"]]) -> list[dict[str, Any]]:
+    """A row for each head, layer after layer."""
     n_layers, n_heads = next(iter(scores.values())).shape
-    places = {"layer": np.repeat(range(n_layers), n_heads), "head": np.tile(range(n_heads), n_layers)}
-    return {name: of.flatten().tolist() for name, of in (*places.items(), *scores.items())}
+    return [
+        {"layer": layer, "head": head} | {name: of[layer, head].item() for name, of in scores.items()}
+        for layer in range(n_layers)
+        for head in range(n_heads)
+    ]
 
 
 def one_label_accuracy(data: TaskData, queries: Sequence[Example], zero_shot: float, split: str = "all") -> float:

@@ -43,11 +43,6 @@ class _RegressionSetting(gpt.InContextGPTSetting):
         return f"{self.distribution.replace(' ', '-')}-{size}-seed{self.seed}-{variant}"
 
     @property
-    def plain(self) -> gpt.InContextGPTSetting:
-        """Everything but the average."""
-        return gpt.InContextGPTSetting(**{f.name: getattr(self, f.name) for f in fields(gpt.InContextGPTSetting)})
-
-    @property
     def prepare(self) -> Callable[[GPT2Model], GPT2Model] | None:
         """What is done to the transformer before its training."""
         if self.average == NO_AVERAGE:
@@ -75,7 +70,7 @@ class Regression(Experiment[_RegressionSetting]):
 
     def compute(self, setting: _RegressionSetting, *, progress: bool) -> Computed:
         """Train the model and test it."""
-        trained = train_gpt(setting.plain, prepare=setting.prepare, progress=progress)
+        trained = train_gpt(setting, prepare=setting.prepare, progress=progress)
         tables = _tables(trained.model)
         tables["settings"]["losses"] = trained.losses
         return Computed(tables, {})

@@ -17,7 +17,7 @@ from explainer.data.tasks import Example, Task
 from explainer.errors import require
 from explainer.models import finetuning, scoring
 from explainer.models.loading import Checkpoint
-from explainer_lab import on_checkpoint
+from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
@@ -70,42 +70,13 @@ def lesson(pairs: Sequence[Pair], name: str, seed: int) -> list[Pair]:
 
 def _answer_log_probs(checkpoint: Checkpoint, context: Sequence[Pair], pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
     """log p of every answer to every question after the lines of a context, (n, n) for each direction."""
-    ids, _ = scoring.context_ids(checkpoint, LINE, [Example({"word": x}, y) for x, y in context])
-    prefix = scoring.encode(checkpoint, ids)
+    prefix = lab_lessons.context(checkpoint, LINE, [Example({"word": x}, y) for x, y in context])
     a, b = (list(side) for side in zip(*pairs, strict=True))
     asked = {"forward": (a, b), "backward": (b, a)}
     return {
         direction: scoring.candidate_log_probs(checkpoint, prefix, [f"{word} ->" for word in questions], given)
         for direction, (questions, given) in asked.items()
     }
-
-
-def _run_reversal(checkpoint: Checkpoint, setting: _ReversalSetting, *, progress: bool = False) -> dict[str, Any]:
-    """The tables of one setting: answers after nothing, after each lesson in the context, and after training on it."""
-    pairs = _draw_pairs(setting.n_pairs, setting.seed)
-    rows, settings, notes = [], {}, []
-
-    def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
-        for direction, log_probs in found.items():
-            scored = _scored(log_probs)
-            told = {"kind": kind, "lesson": name, "direction": direction}
-            settings["_".join(filter(None, told.values()))] = float(scored["correct"].mean())
-            for pair in range(len(pairs)):
-                rows.append(told | {"pair": pair} | {column: its[pair].item() for column, its in scored.items()})
-
-    add("zsl", None, _answer_log_probs(checkpoint, [], pairs))
-    for name in LESSONS:
-        lines = lesson(pairs, name, setting.seed)
-        add("icl", name, _answer_log_probs(checkpoint, lines, pairs))
-        once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
-        repeated = finetuning.repeat_epochs(once, setting.epochs, setting.seed)
-        finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
-        if finetuned.diverged_at is not None:
-            notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")
-            continue
-        with finetuned.applied() as tuned:
-            add("ft", name, _answer_log_probs(tuned, [], pairs))
-    return {"settings": settings | {"note": "; ".join(notes)}, "answers": as_columns(rows)}
 
 
 def _scored(log_probs: np.ndarray) -> dict[str, np.ndarray]:
@@ -135,6 +106,29 @@ class Reversal(OnCheckpoint[_ReversalSetting]):
         return {"weights": self._weights(setting.checkpoint), "pairs": pairs}
 
     def compute(self, setting: _ReversalSetting, *, progress: bool) -> Computed:
-        """One setting."""
-        checkpoint = self._load(setting.checkpoint)
-        return Computed(_run_reversal(checkpoint, setting, progress=progress), self._provenance(checkpoint))
+        """Answers after nothing, after each lesson in the context, and after training on it."""
+        checkpoint, pairs = self._load(setting.checkpoint), _draw_pairs(setting.n_pairs, setting.seed)
+        rows, settings, notes = [], {}, []
+
+        def add(kind: str, name: str | None, found: Mapping[str, np.ndarray]) -> None:
+            for direction, log_probs in found.items():
+                scored = _scored(log_probs)
+                told = {"kind": kind, "lesson": name, "direction": direction}
+                settings["_".join(filter(None, told.values()))] = float(scored["correct"].mean())
+                for pair in range(len(pairs)):
+                    rows.append(told | {"pair": pair} | {column: its[pair].item() for column, its in scored.items()})
+
+        add("zsl", None, _answer_log_probs(checkpoint, [], pairs))
+        for name in LESSONS:
+            lines = lesson(pairs, name, setting.seed)
+            add("icl", name, _answer_log_probs(checkpoint, lines, pairs))
+            once = [[checkpoint.first_token_id, *checkpoint.tokenize(f"{x} -> {y}")] for x, y in lines]
+            repeated = finetuning.repeat_epochs(once, setting.epochs, setting.seed)
+            finetuned = finetuning.fine_tune(checkpoint, repeated, setting.lr, progress=progress)
+            if finetuned.diverged_at is not None:
+                notes.append(f"fine-tuning on {name} diverged at step {finetuned.diverged_at}")
+                continue
+            with finetuned.applied() as tuned:
+                add("ft", name, _answer_log_probs(tuned, [], pairs))
+        tables = {"settings": settings | {"note": "; ".join(notes)}, "answers": as_columns(rows)}
+        return Computed(tables, self._provenance(checkpoint))

@@ -22,7 +22,7 @@ from explainer.compare import controls
 from explainer.compare.cued_words import CUES
 from explainer.data import tasks
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, Task, TaskData
+from explainer.data.tasks import TaskData
 from explainer.models import circuits, interventions, scoring
 from explainer.models.architectures import Layer
 from explainer.models.circuits import HeadIndex
@@ -30,8 +30,8 @@ from explainer.models.loading import Checkpoint
 from explainer.theory import projections
 from explainer_lab import new_rule, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.lab_lessons import N_RANDOM, PairedPasses, best_layer, context, leave_one_out_mean
-from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
+from explainer_lab.lab_lessons import N_RANDOM, Lesson, PairedPasses, best_layer, context, leave_one_out_mean
+from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, by_head, data_digest
 
 N_HEADS = 10
 """Heads of each kind."""
@@ -57,57 +57,10 @@ class _RivalSetting(on_checkpoint.CheckpointSetting):
     least: ClassVar = {"k": 2, "n_queries": 4, "n_selection": 4}
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The task whose data are read; a rule is drawn."""
-        return () if self.task in CUES else (self.task,)
-
-    @property
     def slug(self) -> str:
         """A readable name."""
         sizes = f"k{self.k}-n{self.n_queries}-seed{self.seed}"
         return "-".join(["rival", self.name, self.task.replace(" ", "-"), sizes])
-
-
-def _run_rival(checkpoint: Checkpoint, own: TaskData, foreign: TaskData, setting: _RivalSetting) -> Tables:
-    """The tables of one setting, as the laboratory stores them; `foreign` are the data of another task.
-
-    - "settings": accuracies, the layers to which vectors are added, how many of the heads with the largest effect are
-      induction heads, and how near the change by all demonstrations is to the sum of those by single ones, where the
-      task vector is added: the cosine, R^2 with one rate for all, with a rate for each, and of another task's;
-    - "queries": what each intervention gives for each query;
-    - "heads": the effect of each head on selection queries, on those of another task, its score as an induction head;
-    - "layers": right answers to the selection queries by the layer to which a vector is added, and these R^2.
-
-    Raises TaskError, CheckpointError or ExperimentError.
-    """
-    scoring.require_distinct(checkpoint, own.task)
-    rival = _Rival.of(checkpoint, own, foreign, setting)
-    texts = [circuits.repeated_random_tokens(checkpoint, _N_REPEATED, seed) for seed in range(4)]
-    scores = [circuits.induction_score(circuits.attention_maps(checkpoint, ids)) for ids in texts]
-    heads = _Heads(_effects(rival, ""), _effects(rival, "_foreign"), torch.stack(scores).mean(0))
-    put_in, layers = _vectors(rival, heads)
-    singles = _singles(rival, layers["vector"])
-    asked = rival.asked
-    logits = {"zsl": asked.zsl.logits, "icl": asked.icl.logits}
-    logits |= {name: asked.with_added(layer, *each) for name, (layer, each) in (put_in | singles.put_in).items()}
-    logits |= {name: torch.cat([*map(rival.without, sets)]) for name, sets in heads.off(rival.setting).items()}
-    rows = [row for name, its in logits.items() for row in rival.rows(name, its)]
-    right = {name: np.mean([r["correct"] for r in rows if r["intervention"] == name]) for name in ("zsl", "icl")}
-    queries = tasks.queries(own, setting.n_queries, setting.seed)
-    one_label = on_checkpoint.one_label_accuracy(own, queries, float(right["zsl"]))
-    chosen = {f"{name}_layer": best_layer(found) for name, found in layers.items()}
-    both = len({*heads.effective} & {*heads.induction})
-    return {
-        "settings": {f"{name}_accuracy": value for name, value in right.items()}
-        | {"one_label_accuracy": one_label, "n_heads": len(heads.effective), "n_induction": both}
-        | chosen | singles.summary,
-        "queries": as_columns(rows),
-        "heads": heads.table(),
-        "layers": {f"{name}_accuracy": found["correct"] for name, found in layers.items()} | singles.layers,
-    }  # fmt: skip
-
-
-_Lesson = tuple[Task, list[Example]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +72,7 @@ class _Rival:
 
     setting: _RivalSetting
     checkpoint: Checkpoint
-    lessons: Mapping[str, _Lesson]
+    lessons: Mapping[str, Lesson]
     asked: PairedPasses
     selected: Mapping[str, PairedPasses]
 
@@ -212,11 +165,6 @@ class _Heads:
             "off_random": self.random(setting),
         }
 
-    def table(self) -> dict[str, list]:
-        return on_checkpoint.by_head(
-            {"effect": self.effects, "effect_foreign": self.effects_foreign, "induction_score": self.scores}
-        )
-
 
 def _effects(rival: _Rival, name: str) -> Float[Tensor, "layers heads"]:
     """What log p of the right answer gains after shuffled answers when a head gives its mean output after right ones.
@@ -282,19 +230,12 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     return put_in, layers
 
 
-@dataclass(frozen=True, eq=False)
-class _Singles:
-    """What single demonstrations say of all together."""
+def _singles(rival: _Rival, at: int) -> tuple[_PutIn, dict[str, list[float]]]:
+    """The sums of the changes of the stream by each demonstration alone, own ones and those of another task.
 
-    put_in: _PutIn
-    summary: dict[str, float]
-    layers: dict[str, list[float]]
-
-
-def _singles(rival: _Rival, of_vector: Mapping[str, Sequence[float]]) -> _Singles:
-    """The changes of the stream by each demonstration alone, own ones and those of another task, and their sums."""
+    As vectors to add after block `at`, and by layer how near the change by all demonstrations is to them.
+    """
     queries, change = rival.selected[""].queries, rival.selected[""].stream_change
-    at = best_layer(of_vector)
     task, put_in, layers = rival.lessons[""][0], {}, {}
     for name, (of, examples) in {"": rival.lessons[""], "_foreign": rival.lessons["_foreign"]}.items():
         prefixes = [context(rival.checkpoint, of, [example]) for example in examples]
@@ -308,7 +249,7 @@ def _singles(rival: _Rival, of_vector: Mapping[str, Sequence[float]]) -> _Single
         layers[f"cosine_of_sum{name}"] = cosines.tolist()
         vector = total.mean(0)[at]
         put_in[f"vector_of_singles{name}"] = at, [vector * change.mean(0)[at].norm() / vector.norm()]
-    return _Singles(put_in, {name: its[at] for name, its in layers.items()}, layers)
+    return put_in, layers
 
 
 # The experiment.
@@ -330,9 +271,44 @@ class Rival(OnCheckpoint[_RivalSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": {"own": own, "foreign": foreign}}
 
     def compute(self, setting: _RivalSetting, *, progress: bool) -> Computed:
-        """One setting."""
+        """One setting.
+
+        - "settings": accuracies, the layers to which vectors are added, how many of the heads with the largest effect
+        are induction heads, and how near the change by all demonstrations is to the sum of those by single ones, where
+        the task vector is added: the cosine, R^2 with one rate for all, with a rate for each, and of another task's;
+        - "queries": what each intervention gives for each query;
+        - "heads": the effect of each head on selection queries, on those of another task, its score as induction head;
+        - "layers": right answers to the selection queries by the layer to which a vector is added, and these R^2.
+        """
         checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting)
-        return Computed(_run_rival(checkpoint, own, foreign, setting), self._provenance(checkpoint, own.task))
+        scoring.require_distinct(checkpoint, own.task)
+        rival = _Rival.of(checkpoint, own, foreign, setting)
+        texts = [circuits.repeated_random_tokens(checkpoint, _N_REPEATED, seed) for seed in range(4)]
+        induction = [circuits.induction_score(circuits.attention_maps(checkpoint, ids)) for ids in texts]
+        heads = _Heads(_effects(rival, ""), _effects(rival, "_foreign"), torch.stack(induction).mean(0))
+        put_in, layers = _vectors(rival, heads)
+        chosen = {f"{name}_layer": best_layer(found) for name, found in layers.items()}
+        at = chosen["vector_layer"]
+        singles, of_singles = _singles(rival, at)
+        asked = rival.asked
+        logits = {"zsl": asked.zsl.logits, "icl": asked.icl.logits}
+        logits |= {name: asked.with_added(layer, *each) for name, (layer, each) in (put_in | singles).items()}
+        logits |= {name: torch.cat([*map(rival.without, sets)]) for name, sets in heads.off(setting).items()}
+        rows = [row for name, its in logits.items() for row in rival.rows(name, its)]
+        right = {name: np.mean([r["correct"] for r in rows if r["intervention"] == name]) for name in ("zsl", "icl")}
+        one_label = on_checkpoint.one_label_accuracy(own, asked.queries, float(right["zsl"]))
+        scores = {"effect": heads.effects, "effect_foreign": heads.effects_foreign, "induction_score": heads.scores}
+        both = len({*heads.effective} & {*heads.induction})
+        tables: Tables = {
+            "settings": {f"{name}_accuracy": value for name, value in right.items()}
+            | {"one_label_accuracy": one_label, "n_heads": len(heads.effective), "n_induction": both}
+            | chosen
+            | {name: its[at] for name, its in of_singles.items()},
+            "queries": as_columns(rows),
+            "heads": as_columns(by_head(scores)),
+            "layers": {f"{name}_accuracy": found["correct"] for name, found in layers.items()} | of_singles,
+        }
+        return Computed(tables, self._provenance(checkpoint, own.task))
 
     def _both(self, setting: _RivalSetting) -> tuple[TaskData, TaskData]:
         """The task and the one that stands for another; of a rule, the other rule."""

@@ -45,8 +45,6 @@ _TRAININGS: Mapping[str, tuple[str, ...]] = {"all": tuple(CONTEXTS), "few": ("ow
 
 N_SELECTION = 16  # other queries, whose mean change is the direction that is taken out
 
-Load = Callable[[str], TaskData]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _SharedPartSetting(on_checkpoint.FineTuningSetting):
@@ -120,33 +118,7 @@ class _Task:
         return [self.data.task.prompt(query) for query in self.queries]
 
 
-def _run_shared_part(
-    checkpoint: Checkpoint, load: Load, setting: _SharedPartSetting, *, progress: bool = False
-) -> Tables:
-    """The tables of one setting, as the laboratory stores them.
-
-    - "settings": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
-    - "changes": each context and training of each task, with its share of right answers;
-    - "pairs": the similarities of contexts and trainings, and of two of a kind, as means over queries and layers;
-    - "layers": SimAOU of CORNERS, and of what is special to the demonstrations, by layer;
-    - "link": the same when the direction of the mean in-context change of other queries is taken out of every change,
-      layer by layer, or a random direction with the cosine that this one has;
-    - "queries": what each intervention gives for each query, whose id is that of `comparison.query_id`.
-
-    Raises TaskError, CheckpointError or ExperimentError.
-    """
-    of_tasks = [_task(checkpoint, load, setting, name) for name in setting.names]
-    trained = _train(checkpoint, of_tasks, setting, progress)
-    tables: dict[str, list[dict[str, Any]]] = {"changes": [], "pairs": [], "layers": [], "link": [], "queries": []}
-    for task, states in zip(of_tasks, trained, strict=True):
-        for table, rows in _of_task(task, states).items():
-            tables[table] += [{"task": task.data.task.name} | row for row in rows]
-    return {"settings": _summary(tables, trained, of_tasks)} | {
-        name: as_columns(rows) for name, rows in tables.items() if rows
-    }
-
-
-def _task(checkpoint: Checkpoint, load: Load, setting: _SharedPartSetting, name: str) -> _Task:
+def _task(checkpoint: Checkpoint, load: Callable[[str], TaskData], setting: _SharedPartSetting, name: str) -> _Task:
     data = load(name)
     scoring.require_distinct(checkpoint, data.task)
     compared = ComparisonSetting(
@@ -190,13 +162,11 @@ def _train(
 
 def _of_task(task: _Task, trained: Mapping[str, FineTuned]) -> dict[str, list[dict[str, Any]]]:
     zsl = task.observed(task.checkpoint, scoring.encode(task.checkpoint, ""))
-    contexts = {name: task.observed(task.checkpoint, task.context(name)) for name in (*CONTEXTS, *task.foreign)}
-    trainings = {}
+    lessons = (*CONTEXTS, *task.foreign)
+    found = {("ICL", name): task.observed(task.checkpoint, task.context(name)) for name in lessons}
     for name, state in trained.items():
         with state.applied() as tuned:
-            trainings[name] = task.observed(tuned, scoring.encode(tuned, ""))
-    found = {("ICL", name): seen for name, seen in contexts.items()}
-    found |= {("FT", name): seen for name, seen in trainings.items()}
+            found["FT", name] = task.observed(tuned, scoring.encode(tuned, ""))
     accuracies = {("ZSL", "none"): zsl} | found
     return {
         "changes": [
@@ -415,7 +385,22 @@ class SharedPart(OnCheckpoint[_SharedPartSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(sorted(names))}
 
     def compute(self, setting: _SharedPartSetting, *, progress: bool) -> Computed:
-        """One setting."""
+        """One setting.
+
+        - "settings": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
+        - "changes": each context and training of each task, with its share of right answers;
+        - "pairs": the similarities of contexts and trainings, and of two of a kind, as means over queries and layers;
+        - "layers": SimAOU of CORNERS, and of what is special to the demonstrations, by layer;
+        - "link": the same when the direction of the mean in-context change of other queries is taken out of every
+        change, layer by layer, or a random direction with the cosine that this one has;
+        - "queries": what each intervention gives for each query, whose id is that of `comparison.query_id`.
+        """
         checkpoint = self._load(setting.checkpoint)
-        tables = _run_shared_part(checkpoint, self._load_data, setting, progress=progress)
-        return Computed(tables, self._provenance(checkpoint))
+        of_tasks = [_task(checkpoint, self._load_data, setting, name) for name in setting.names]
+        trained = _train(checkpoint, of_tasks, setting, progress)
+        tables: dict[str, list[dict[str, Any]]] = {}
+        for task, states in zip(of_tasks, trained, strict=True):
+            for table, rows in _of_task(task, states).items():
+                tables.setdefault(table, []).extend({"task": task.data.task.name} | row for row in rows)
+        found: Tables = {name: as_columns(rows) for name, rows in tables.items() if rows}
+        return Computed({"settings": _summary(tables, trained, of_tasks)} | found, self._provenance(checkpoint))

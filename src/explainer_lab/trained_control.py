@@ -2,21 +2,18 @@
 
 Snapshots of the training of `explainer_lab.llama_training` go through the code that measures the real checkpoint,
 `explainer.compare.comparison`, with its controls. A task is a direction w, and the seed of a setting draws w, the
-demonstrations and the queries. Beside ICL stand least squares, one step of gradient descent from w = 0, and the
-similarity of ICL with ICL from other demonstrations of w. Where nothing is changed, other demonstrations of w are
-swapped in on either side, as in `shared_part`: would the measure see that a context learns from its examples? The
-plan is in published/PLANS.md.
+demonstrations and the queries. Beside it stands the similarity of ICL with ICL from other demonstrations of w. Where
+nothing is changed, other demonstrations of w are swapped in on either side, as in `shared_part`: would the measure see
+that a context learns from its examples? The plan is in published/PLANS.md.
 """
 
 import hashlib
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import Baseline
@@ -27,8 +24,7 @@ from explainer.data.tasks import Example, Task, TaskData
 from explainer.errors import require
 from explainer.models import finetuning, loading, scoring
 from explainer.models.loading import Checkpoint
-from explainer.theory import metrics, regression
-from explainer.theory.regression import Prompts
+from explainer.theory import metrics
 from explainer_lab import lab_lessons, language_models, llama_training, shared_part, training_words
 from explainer_lab.experiment import Computed, Experiment
 from explainer_lab.llama_training import EVERY, LlamaSetting
@@ -124,14 +120,19 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
             baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
             self._baseline = baseline
         tables = comparison.run_comparison(baseline, setting, progress=progress)
-        known = _known_learners(setting.changes.context(data, setting.k, setting.seed)[1], baseline.queries)
         settings = {name: value for name, value in tables["settings"].items() if "content_free" not in name}
-        alike = _similarity_alike(baseline, setting)
+        other = lab_lessons.context(checkpoint, *controls.LESSONS["other"](data, setting.k, setting.seed))
+        alike_icl = observe(checkpoint, other, data.task, baseline.queries)
+        outputs = baseline.zsl.outputs, baseline.icl.outputs, alike_icl.outputs
+        alike = {
+            "sim_aou_icl": metrics.sim_aou(*outputs).nanmean(0),
+            "sim_aou_icl_noise": metrics.normalised_noise_value(*outputs).nanmean(0),
+        }
         settings |= {"weights": language_models.weights_digest(checkpoint.model)}
         settings |= {name: values.nanmean() for name, values in alike.items()}
         swaps = {} if setting.control != "none" else {"swaps": as_columns(list(_swaps(baseline, setting, progress)))}
         return Computed(
-            {"settings": settings, "queries": tables["queries"] | known, "layers": tables["layers"] | alike} | swaps,
+            {"settings": settings, "queries": tables["queries"], "layers": tables["layers"] | alike} | swaps,
             {"source": data.task.source, "licence": data.task.licence},
             {"shared_zsl_and_icl": shared},
         )
@@ -157,18 +158,6 @@ def _snapshot_directory(setting: _TrainedControlSetting) -> Path:
     return assets.cache_dir() / "training" / f"{setting.checkpoint}-model{setting.model}-{digest}"
 
 
-def _similarity_alike(baseline: Baseline, setting: _TrainedControlSetting) -> dict[str, Float[Tensor, " layers"]]:
-    """SimAOU of ICL and of ICL by k other demonstrations of w, and its noise value; means over queries."""
-    checkpoint, task = baseline.checkpoint, baseline.data.task
-    ids, _ = scoring.context_ids(checkpoint, *controls.LESSONS["other"](baseline.data, setting.k, setting.seed))
-    other = observe(checkpoint, scoring.encode(checkpoint, ids), task, baseline.queries)
-    outputs = baseline.zsl.outputs, baseline.icl.outputs, other.outputs
-    return {
-        "sim_aou_icl": metrics.sim_aou(*outputs).nanmean(0),
-        "sim_aou_icl_noise": metrics.normalised_noise_value(*outputs).nanmean(0),
-    }
-
-
 def _swaps(baseline: Baseline, setting: _TrainedControlSetting, progress: bool) -> Iterator[dict[str, Any]]:
     """Contexts beside trainings, of own and other demonstrations and of the own in another order, by layer."""
     checkpoint, task, found = baseline.checkpoint, baseline.data.task, {}
@@ -182,15 +171,3 @@ def _swaps(baseline: Baseline, setting: _TrainedControlSetting, progress: bool) 
             with trained.applied() as tuned:
                 found["FT", name] = observe(tuned, scoring.encode(tuned, ""), task, baseline.queries)
     yield from shared_part.by_layer(baseline.zsl, found, [])
-
-
-def _known_learners(demonstrations: Sequence[Example], queries: Sequence[Example]) -> dict[str, Tensor]:
-    """What least squares predicts for each query, and one step of gradient descent from w = 0 at rate 1."""
-    (x, y), (x_q, y_q) = map(training_words.points_and_signs, (demonstrations, queries))
-    inputs = torch.cat([x.expand(len(x_q), -1, -1), x_q[:, None]], 1)
-    targets = torch.cat([y.expand(len(y_q), -1), y_q[:, None]], 1)
-    asked = Prompts(inputs, targets, torch.full_like(x_q, torch.nan))  # no learner reads the direction
-    return {
-        "least_squares": regression.ordinary_least_squares(asked),
-        "gradient_step": regression.gradient_steps(asked, [1.0]),
-    }

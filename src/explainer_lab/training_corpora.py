@@ -42,17 +42,14 @@ class _Corpus:
 class Tokens:
     """The tokens of a corpus: two streams, int64, each document after a separator.
 
-    `starts[i]` is where document i of the held-out stream begins, `documents[i]` its name.
+    `starts[i]` is where document i of the held-out stream begins.
     """
 
-    corpus: str
-    source: str
-    licence: str
+    corpus: _Corpus
     tokenizer: Tokenizer = field(repr=False)
     train: Tensor = field(repr=False)
     held_out: Tensor = field(repr=False)
     starts: Tensor = field(repr=False)
-    documents: tuple[str, ...] = field(repr=False)
 
     @property
     def digest(self) -> str:
@@ -106,9 +103,7 @@ def tokens(name: str = DEFAULT, vocabulary: int = 1024) -> Tokens:
     tokenizer = _train_tokenizer((document.text for document in corpus.train), vocabulary)
     train, held_out = (_encoded(tokenizer, part) for part in (corpus.train, corpus.held_out))
     starts = torch.tensor([0, *(len(ids) for ids in held_out)]).cumsum(0)[:-1]
-    documents = tuple(document.name for document in corpus.held_out)
-    whose = corpus.name, corpus.source, corpus.licence
-    return Tokens(*whose, tokenizer, torch.cat(train), torch.cat(held_out), starts, documents)
+    return Tokens(corpus, tokenizer, torch.cat(train), torch.cat(held_out), starts)
 
 
 def other_genre(tokens: Tokens) -> Tensor:

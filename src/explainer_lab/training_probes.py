@@ -42,7 +42,7 @@ def held_out_blocks(tokens: Tokens, length: int, n: int) -> tuple[Int[Tensor, "n
     available = (len(tokens.held_out) - 1) // length
     first = torch.arange(len(blocks)) * available // len(blocks) * length
     index = torch.searchsorted(tokens.starts, first, right=True) - 1
-    return blocks, [tokens.documents[i] for i in index]
+    return blocks, [tokens.corpus.held_out[i].name for i in index]
 
 
 @torch.no_grad()

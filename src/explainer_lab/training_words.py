@@ -4,7 +4,6 @@ Letters: x a point of length 1 in d dimensions, w the direction of a task, y = s
 is a line, `x17 plus`. The points of the words are the same for all tasks, and no word stands in two demonstrations.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
@@ -59,13 +58,6 @@ def data(w: Float[Tensor, " d"]) -> TaskData:
     labels = (points_of_words() @ w > 0).long().tolist()
     pool = tuple(Example({"word": f"x{i}"}, _LABELS[label], label) for i, label in enumerate(labels))
     return TaskData(TASK, pool, pool)
-
-
-def points_and_signs(examples: Sequence[Example]) -> tuple[Float[Tensor, "n d"], Float[Tensor, " n"]]:
-    """The points x of the words and their answers y as -1 and 1, float64."""
-    index = [int(example.fields["word"][1:]) for example in examples]
-    signs = [2.0 * _LABELS.index(example.answer) - 1 for example in examples]
-    return points_of_words()[index].double(), torch.tensor(signs, dtype=torch.float64)
 
 
 # Texts

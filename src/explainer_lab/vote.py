@@ -15,7 +15,7 @@ names them, in this order. The plan and the predictions, from before the runs, a
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -173,42 +173,29 @@ def attention_to_lines(last: Pass, lines: Float[Tensor, "k N"]) -> Float[Tensor,
     return torch.stack(kept, 1)
 
 
-_Given = tuple[Float[Tensor, "times n c"], Int[Tensor, "times n"]]
-"""Logits of the labels, and the most probable of all tokens."""
-
-
 def _edited(
-    last: Pass,
-    tokens: Int[Tensor, " c"],
-    lines: Float[Tensor, "k N"],
+    passed: Pass,
+    lesson: VoteLesson,
     heads: Bool[Tensor, "times layers heads"],
     mix: Float[Tensor, "times n k k"],
-) -> _Given:
-    """What is given when at the last token these heads spread their attention over the lines by these matrices."""
-    found = []
-    for its, M in zip(heads.split(_AT_ONCE), mix.split(_AT_ONCE), strict=True):
-        logits = attention_edits.edited_logits(last, AttentionEdit(its[None], lines, M.transpose(0, 1))).transpose(0, 1)
-        found.append((logits[..., tokens], logits.argmax(-1)))
+    *,
+    every_token: bool = False,
+) -> tuple[Float[Tensor, "times n c"], Int[Tensor, "times n"]]:
+    """Logits of the labels, and the most probable tokens, when these heads spread their attention by these matrices.
+
+    They do so at the last token of each query, where `passed` is a pass of these alone, or at every token.
+    """
+    found, at_once = [], 1 if every_token else _AT_ONCE
+    for its, M in zip(heads.split(at_once), mix.split(at_once), strict=True):
+        edit = AttentionEdit(its[None], lesson.lines, M.transpose(0, 1))
+        if every_token:
+            with attention_edits.changed_attention(passed.checkpoint, edit):
+                logits = passed.run().logits[None]
+        else:
+            logits = attention_edits.edited_logits(passed, edit).transpose(0, 1)
+        found.append((logits[..., lesson.tokens], logits.argmax(-1)))
     of_labels, most = zip(*found, strict=True)
     return torch.cat(of_labels), torch.cat(most)
-
-
-def _edited_everywhere(
-    passed: Pass,
-    tokens: Int[Tensor, " c"],
-    lines: Float[Tensor, "k N"],
-    heads: Bool[Tensor, "times layers heads"],
-    mix: Float[Tensor, "times n k k"],
-) -> _Given:
-    """The same when they do so at every token of the query."""
-    found = []
-    for its, M in zip(heads, mix, strict=True):
-        edit = AttentionEdit(its[None, None], lines, M[:, None])
-        with attention_edits.changed_attention(passed.checkpoint, edit):
-            logits = passed.run().logits
-        found.append((logits[:, tokens], logits.argmax(-1)))
-    of_labels, most = zip(*found, strict=True)
-    return torch.stack(of_labels), torch.stack(most)
 
 
 def _moved(y: Int[Tensor, " k"], to: Int[Tensor, " n"], dose: float) -> Float[Tensor, "n k k"]:
@@ -243,7 +230,7 @@ def _rank(lesson: VoteLesson) -> dict[str, Float[Tensor, "layers heads"]]:
     heads = one_hot(tried, attention.numel()).bool().unflatten(1, attention.shape)
     k = len(y)
     flat = torch.full((len(tried), len(answer), k, k), 1 / k)
-    flattened, _ = _edited(last, lesson.tokens, lesson.lines, heads, flat)
+    flattened, _ = _edited(last, lesson, heads, flat)
     cost = margin(logits, answer) - margin(flattened, answer)
     effect = torch.zeros(attention.numel()).scatter(0, tried, cost.mean(1))
     agrees = ((a @ one_hot(y, 4).float()).argmax(-1) == answer[:, None, None]).float().mean(0)
@@ -316,8 +303,8 @@ def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]],
         but: bool = False,
     ):
         heads = torch.stack([~sets[name] if but else sets[name] for name in names for _ in mixes])
-        run = partial(_edited_everywhere, passed) if every else partial(_edited, last)
-        its = run(lesson.tokens, lesson.lines, heads, torch.stack([*mixes] * len(names)))
+        mix = torch.stack([*mixes] * len(names))
+        its = _edited(passed if every else last, lesson, heads, mix, every_token=every)
         for name, of_labels, most in zip(names, *(each.unflatten(0, (len(names), -1)) for each in its), strict=True):
             given = of_labels.argmax(-1)
             row = {"edit": edit, "heads": name, "dose": dose, "every_token": every}
@@ -380,10 +367,6 @@ class Vote(OnCheckpoint[VoteSetting]):
     shown = ("right",)
     usual: ClassVar = {"k": 16, "n_queries": 24}
 
-    def parts(self, setting: VoteSetting) -> dict[str, Any]:
-        """Weights; what is drawn is named by the setting."""
-        return {"weights": self._weights(setting.checkpoint)}
-
     def compute(self, setting: VoteSetting, *, progress: bool) -> Computed:
         """One setting.
 
@@ -395,10 +378,7 @@ class Vote(OnCheckpoint[VoteSetting]):
         for rule in "AB":
             lesson = VoteLesson.of(checkpoint, setting, rule)
             if setting.part == "rank":
-                scores = by_head(_rank(lesson))
-                tables["heads"] += [
-                    {"rule": rule, **dict(zip(scores, row, strict=True))} for row in zip(*scores.values(), strict=True)
-                ]
+                tables["heads"] += [{"rule": rule} | row for row in by_head(_rank(lesson))]
                 continue
             shape = checkpoint.model.config.num_hidden_layers, checkpoint.model.config.num_attention_heads
             sets = head_sets(setting, shape, rule)

@@ -13,7 +13,7 @@ from explainer.data.files import rounded
 from explainer.models import finetuning, interventions, scoring
 from explainer.theory import projections, weight_patches
 from explainer_lab import causal_tests
-from explainer_lab.causal_tests import CausalTests, _run_causal_tests
+from explainer_lab.causal_tests import CausalTests
 
 N, K = 6, 3
 OWN, FOREIGN = tasks.load("capitals"), tasks.load("plurals")
@@ -25,8 +25,8 @@ def case(directory, **changes):
 
 
 @pytest.fixture(scope="module")
-def result(directory, checkpoint):
-    return rounded(_run_causal_tests(checkpoint, OWN, FOREIGN, case(directory)))
+def result(directory):
+    return rounded(CausalTests().compute(case(directory), progress=False).tables)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_zsl_and_icl_are_those_of_scoring(result, asked, checkpoint):
 
 
 def test_labels_that_begin_alike_are_judged_where_they_part(directory, checkpoint):
-    result = rounded(_run_causal_tests(checkpoint, ALIKE, OWN, case(directory, task="toy")))
+    result = rounded(CausalTests(data={"toy": ALIKE}).compute(case(directory, task="toy"), progress=False).tables)
     ids, _ = scoring.context_ids(checkpoint, ALIKE.task, tasks.demonstrations(ALIKE, K, 0))
     queries = tasks.queries(ALIKE, N, 0)
     prompts = [f"{ALIKE.task.prompt(query)} un" for query in queries]

@@ -156,7 +156,7 @@ def test_edits_of_a_rule_computed_again_give_what_is_stored(starter):
     answer = last.run().logits[:, lesson.tokens].argmax(-1)
     mixes = [torch.eye(16).expand(n, -1, -1), torch.full((n, 16, 16), 1 / 16), vote._moved(y, (answer + 1) % 4, 0.2)]
     ten = sets["effect 10"].expand(len(mixes), -1, -1)
-    given = vote._edited(last, lesson.tokens, lesson.lines, ten, torch.stack(mixes))[0].argmax(-1)
+    given = vote._edited(last, lesson, ten, torch.stack(mixes))[0].argmax(-1)
     right = torch.tensor([query.label for query in lesson.queries])
     then = stored("edits-category", setting, "edits").query("rule == 'A' and not every_token")
     of_edit = then.set_index(["edit", "heads"])["right"]

@@ -69,7 +69,7 @@ def test_every_document_can_be_read_back_from_the_tokens(file):
         pieces = tokens.tokenizer.decode(stream.tolist(), skip_special_tokens=False).split(training_corpora.SEPARATOR)
         assert pieces == ["", *(d.text for d in documents)]
     assert (tokens.held_out[tokens.starts] == 0).all() and (tokens.held_out == 0).sum() == len(tokens.starts)
-    assert tokens.documents == tuple(d.name for d in corpus.held_out)
+    assert tokens.corpus == corpus
     assert tokens.train.dtype == torch.int64 and int(tokens.train.max()) < 300
 
 

@@ -53,7 +53,7 @@ def test_blocks_follow_one_another_and_know_their_document(tokens, length, n):
     assert torch.equal(every, text)
     bounds = [*tokens.starts.tolist(), len(tokens.held_out)]
     for i, name in enumerate(names):
-        k = tokens.documents.index(name)
+        k = [document.name for document in tokens.corpus.held_out].index(name)
         assert bounds[k] <= i * length < bounds[k + 1]
 
 

@@ -16,7 +16,6 @@ from explainer_lab.minimal_pairs import (
     LESSONS,
     Lesson,
     MinimalPairs,
-    _run_minimal_pairs,
     contrast,
     contrast_agreement,
     similarities,
@@ -39,8 +38,8 @@ def pair(directory, checkpoint):
 
 
 @pytest.fixture(scope="module")
-def tables(directory, checkpoint):
-    return _run_minimal_pairs(checkpoint, DATA, setting(directory))[0]
+def tables(directory):
+    return MinimalPairs().compute(setting(directory), progress=False).tables
 
 
 @pytest.fixture(scope="module")

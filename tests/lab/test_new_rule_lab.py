@@ -14,7 +14,7 @@ from explainer.data import tasks
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
 from explainer_lab.minimal_pairs import LESSONS, Lesson
-from explainer_lab.new_rule import LABELS, NewRule, _Rules, _run_new_rule
+from explainer_lab.new_rule import LABELS, NewRule, _Rules
 
 K, N = 4, 8
 
@@ -30,8 +30,8 @@ def rules(directory, checkpoint):
 
 
 @pytest.fixture(scope="module")
-def tables(directory, checkpoint):
-    return _run_new_rule(checkpoint, setting(directory), {})
+def tables(directory):
+    return NewRule().compute(setting(directory), progress=False).tables
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def trained(rules):
 
 
 @pytest.fixture(scope="module")
-def of_contexts(directory, checkpoint):
-    return _run_new_rule(checkpoint, setting(directory, training="none"), {})
+def of_contexts(directory):
+    return NewRule().compute(setting(directory, training="none"), progress=False).tables
 
 
 @pytest.mark.parametrize("cue", CUES)

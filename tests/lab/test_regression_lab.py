@@ -17,7 +17,7 @@ MOMENTUM = replace(PLAIN, average="momentum", eta=0.5)
 
 
 def test_a_set_starts_from_the_same_weights_and_differs_after():
-    first = [gpt.InContextGPT(one.plain, one.prepare) for one in (PLAIN, MOMENTUM)]
+    first = [gpt.InContextGPT(one, one.prepare) for one in (PLAIN, MOMENTUM)]
     assert all(torch.equal(a, b) for a, b in zip(*(model.state_dict().values() for model in first), strict=True))
     prompts = TINY.prompts(3, torch.Generator().manual_seed(0))
     plain, moved = (model(prompts.inputs, prompts.targets) for model in first)

@@ -12,7 +12,7 @@ from explainer.compare import controls
 from explainer.data import tasks
 from explainer.models import architectures, circuits, hooks, interventions, scoring
 from explainer_lab import lab_lessons, rival
-from explainer_lab.rival import Rival, _run_rival
+from explainer_lab.rival import Rival
 
 K, N, M = 3, 5, 4
 
@@ -26,8 +26,8 @@ OWN, FOREIGN = tasks.load("plurals"), tasks.load("capitals")
 
 
 @pytest.fixture(scope="module")
-def tables(directory, checkpoint):
-    return _run_rival(checkpoint, OWN, FOREIGN, setting(directory))
+def tables(directory):
+    return Rival().compute(setting(directory), progress=False).tables
 
 
 @pytest.fixture(scope="module")
@@ -159,10 +159,10 @@ def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
 
     monkeypatch.setattr(rival.PairedPasses, "of", lambda *_: SimpleNamespace(stream_change=next(given)))
     whole = SimpleNamespace(queries=found.selected[""].queries, stream_change=2 * effects[:K].sum(0))
-    its = rival._singles(replace(found, selected={"": whole}), {"correct": [0, 1], "log_prob": [0, 0]})
-    assert its.summary["r2_one_rate"] == pytest.approx(1) and its.summary["cosine_of_sum"] == pytest.approx(1)
-    assert its.summary["r2_one_rate_foreign"] < 0.9
-    layer, (vector,) = its.put_in["vector_of_singles"]
+    put_in, layers = rival._singles(replace(found, selected={"": whole}), at=1)
+    assert layers["r2_one_rate"][1] == pytest.approx(1) and layers["cosine_of_sum"][1] == pytest.approx(1)
+    assert layers["r2_one_rate_foreign"][1] < 0.9
+    layer, (vector,) = put_in["vector_of_singles"]
     assert layer == 1
     torch.testing.assert_close(vector, 2 * effects[:K].sum(0).mean(0)[1])
 
@@ -170,8 +170,9 @@ def test_a_sum_of_single_effects_is_found_where_it_is_one(monkeypatch, found):
 @pytest.mark.parametrize("task", ["suffix", "toy"])
 def test_labels_are_also_judged_among_themselves(directory, checkpoint, task):
     its = setting(directory, task=task, k=4, n_queries=8)
-    own, foreign = Rival(data={"toy": DATA})._both(its) if task == "suffix" else (DATA, FOREIGN)
-    tables = _run_rival(checkpoint, own, foreign, its)
+    experiment = Rival(data={"toy": DATA})
+    own, foreign = experiment._both(its)
+    tables = experiment.compute(its, progress=False).tables
     for name in ("zsl", "icl", "vector_foreign"):
         right = column(tables["queries"], "right_label", intervention=name)
         assert len(right) == 8 and all(0 <= one <= 1 for one in right)

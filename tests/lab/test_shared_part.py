@@ -16,7 +16,7 @@ from explainer.theory import metrics
 from explainer_lab import shared_part
 from explainer_lab.lab_lessons import PairedPasses
 from explainer_lab.on_checkpoint import one_label_accuracy
-from explainer_lab.shared_part import CONTEXTS, SharedPart, _run_shared_part
+from explainer_lab.shared_part import CONTEXTS, SharedPart
 
 N, K = 5, 3
 
@@ -26,9 +26,13 @@ def draw(directory, **changes):
     return SharedPart.of(**usual | {"epochs": 2} | changes)
 
 
+def computed(setting, **given):
+    return SharedPart(**given).compute(setting, progress=False).tables
+
+
 @pytest.fixture(scope="module")
-def tables(directory, checkpoint):
-    return _run_shared_part(checkpoint, tasks.load, draw(directory))
+def tables(directory):
+    return computed(draw(directory))
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +42,7 @@ def task(directory, checkpoint):
 
 def test_a_single_task_has_another_one_beside_it_in_the_context(directory, checkpoint):
     alone = draw(directory, tasks="plurals", lessons="few")
-    found = _run_shared_part(checkpoint, tasks.load, alone)
-    both = _run_shared_part(checkpoint, tasks.load, draw(directory, lessons="few"))
+    found, both = computed(alone), computed(draw(directory, lessons="few"))
     wanted = column(both["layers"], "context_foreign", task="plurals")
     assert found["layers"]["context_foreign"] == pytest.approx(wanted, abs=1e-4)
     assert all(map(math.isnan, found["layers"]["training_foreign"]))
@@ -75,7 +78,7 @@ def test_pairs_are_those_of_the_measures(tables, task, checkpoint, trained):
 def test_accuracies_of_a_setting_are_means_over_its_tasks(directory, checkpoint):
     setting = draw(directory, tasks="toy/plurals", seed=2, n_queries=8, k=4, lr=1e-3, lessons="own")
     toy = with_labels("no", "up")
-    tables = _run_shared_part(checkpoint, lambda name: toy if name == "toy" else tasks.load(name), setting)
+    tables = computed(setting, data={"toy": toy})
     for name, its in {"zsl": ("ZSL", "none"), "icl": ("ICL", "own"), "ft": ("FT", "own")}.items():
         of_tasks = [row["accuracy"] for row in rows(tables["changes"], kind=its[0], lesson=its[1])]
         assert len(of_tasks) == 2 and tables["settings"][f"{name}_accuracy"] == np.mean(of_tasks)
@@ -116,7 +119,7 @@ def test_layers_have_the_corners_and_what_is_special(tables, task, checkpoint, t
 
 
 def test_another_task_is_the_mean_over_all_others(directory, checkpoint):
-    found = _run_shared_part(checkpoint, tasks.load, draw(directory, tasks="past/plurals/capitals", epochs=1))
+    found = computed(draw(directory, tasks="past/plurals/capitals", epochs=1))
     of_own = rows(found["pairs"], task="past", a_kind="ICL", a_lesson="own", b_kind="FT")
     of_pairs = [row["sim_aou"] for row in of_own if row["b_lesson"] in ("plurals", "capitals")]
     assert len(of_pairs) == 2

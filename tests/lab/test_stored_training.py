@@ -121,7 +121,7 @@ def test_a_model_of_lines_begins_again_as_it_did(grid):
     """The first losses."""
     run = first(grid)
     assert Regression().identity(run).key in Published(published_directory() / Regression.name).identities()
-    again = small_model_training.train_gpt(run.plain, prepare=run.prepare, steps=40, progress=False).losses
+    again = small_model_training.train_gpt(run, prepare=run.prepare, steps=40, progress=False).losses
     then, plain = (results(name, seed=run.seed)["losses"].iloc[0] for name in (grid, "lines-plain"))
     np.testing.assert_allclose(again, then[: len(again)], rtol=2e-3)
     assert (run.average == "none") == np.array_equal(then, plain)

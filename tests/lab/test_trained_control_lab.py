@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 
 from explainer.compare import comparison, controls
 from explainer.data import tasks
@@ -44,7 +43,7 @@ def test_the_numbers_are_those_of_the_comparison():
     assert set(tables["layers"]) - set(expected["layers"]) == {"sim_aou_icl", "sim_aou_icl_noise"}
     for name, values in expected["layers"].items():
         np.testing.assert_array_equal(tables["layers"][name], values, err_msg=name)
-    assert set(tables["queries"]) - set(expected["queries"]) == {"least_squares", "gradient_step"}
+    assert set(tables["queries"]) == set(expected["queries"])
     assert not [name for name in tables["settings"] if "content_free" in name]
 
 
@@ -81,16 +80,3 @@ def test_both_sides_are_swapped_where_nothing_is_changed():
         np.testing.assert_allclose(swaps[column], changed["layers"]["sim_aou"], atol=1e-5)
         assert "swaps" not in changed
     assert abs(swaps["own"] - swaps["training_other"]).max() > 1e-3
-
-
-def test_known_learners_see_what_the_context_has():
-    one = setting(control="flipped-context")
-    context, training = demonstrations(one)
-    queries = comparison.draw_queries(data_of(0), one)
-    known = trained_control._known_learners(context, queries)
-    X, y = (part.numpy() for part in training_words.points_and_signs(context))
-    x_q, _ = (part.numpy() for part in training_words.points_and_signs(queries))
-    np.testing.assert_allclose(known["least_squares"], x_q @ np.linalg.lstsq(X, y, rcond=None)[0])
-    np.testing.assert_allclose(known["gradient_step"], x_q @ X.T @ y / len(y))
-    opposite = trained_control._known_learners(training, queries)
-    torch.testing.assert_close(known["least_squares"], -opposite["least_squares"])
