@@ -171,7 +171,7 @@ def _matched(checkpoint: Checkpoint, context: Prefix, prompts: Sequence[str], se
     def restore() -> None:
         for layer, its in zip(layers, own, strict=True):
             for W, W_0 in zip(KeysValues.of(layer), its, strict=True):
-                if W is not None:
+                if W is not None and W_0 is not None:
                     W.copy_(W_0)
         for W in weights:
             W.requires_grad_(False)
@@ -192,8 +192,8 @@ def _matched(checkpoint: Checkpoint, context: Prefix, prompts: Sequence[str], se
             adam.step()
             losses.append(loss.item())
         update = tuple(
-            KeysValues(*(None if W is None else W - W_0 for W, W_0 in zip(KeysValues.of(layer), its, strict=True)))
-            for layer, its in zip(layers, own, strict=True)
+            KeysValues(*(W - W_0 if W is not None and W_0 is not None else None for W, W_0 in pairs))
+            for pairs in (zip(KeysValues.of(layer), its, strict=True) for layer, its in zip(layers, own, strict=True))
         )
     return FineTuned(checkpoint, update, setting.lr, tuple(losses), (), losses[-1], None)
 
@@ -211,10 +211,6 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
     def holds(self, setting: _RuleOrdersSetting) -> tuple[int, int]:
         """One model, and all trainings."""
         return 1, len(LESSONS) * setting.orders
-
-    def parts(self, setting: _RuleOrdersSetting) -> dict[str, Any]:
-        """Weights; what is drawn is named by the setting."""
-        return {"weights": self._weights(setting.checkpoint)}
 
     def compute(self, setting: _RuleOrdersSetting, *, progress: bool) -> Computed:
         """One setting.
