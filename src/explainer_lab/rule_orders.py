@@ -11,7 +11,7 @@ the predictions, from before the runs, are in published/PLANS.md.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -192,7 +192,7 @@ def _matched(checkpoint: Checkpoint, context: Prefix, prompts: Sequence[str], se
             adam.step()
             losses.append(loss.item())
         update = tuple(
-            KeysValues(*(W - W_0 if W is not None and W_0 is not None else None for W, W_0 in pairs))
+            KeysValues._make(W - W_0 if W is not None and W_0 is not None else None for W, W_0 in pairs)
             for pairs in (zip(KeysValues.of(layer), its, strict=True) for layer, its in zip(layers, own, strict=True))
         )
     return FineTuned(checkpoint, update, setting.lr, tuple(losses), (), losses[-1], None)
