@@ -554,3 +554,41 @@ def test_second_gpt_answers_of_one_head():
     shares.append(voted("aimed", "edits-gemma", edit="moved", dose=0.2, heads="effect 1"))
     shares.append(voted("aimed", "edits-gemma", edit="exchanged", heads="effect 1"))
     assert {f"{100 * share:.0f}" for share in shares} <= set(re.findall(r"\d+", said))
+
+
+def test_heads_and_layers_that_are_held_in_words():
+    held = results("ablations", "ablations")
+    rules = held["right_label"].notna()
+    held["share"] = held["right_label"].where(rules, held["right"]).astype(float)
+    held["name"] = held["name"].fillna("none")
+    named, of_layers = held[held["layer"].isna()], held[held["layer"].notna()]
+    left = named.groupby([rules, "name", "task"])["share"].mean().groupby(level=[0, 1]).mean()
+    said = sentence("what_the_context_does", "*One mechanism or two?*")
+    for of_rules, heads in ((True, "task"), (False, "vote")):
+        shares = (left[of_rules, name] for name in (heads, "none", f"random like {heads}"))
+        assert {f"{100 * share:.0f}" for share in shares} <= set(re.findall(r"\d+", said))
+    beyond = {
+        f"{left[kind, f'random like {of}'] - left[kind, of]:.2f}" for kind in (True, False) for of in ("vote", "task")
+    }
+    assert beyond <= numbers(sentence("rival", "The two sets of heads"))
+    whole = named[named["name"] == "none"].groupby(rules)["share"].mean()
+    lost = {
+        (kind, part, int(layer)): whole[kind] - its["share"].mean()
+        for (kind, part, layer), its in of_layers.groupby([rules, "part", "layer"])
+    }
+    said = numbers(sentence("rival", "On word pairs most is lost"))
+    of_attention = [(False, "attention", 20), (True, "attention", 16), (True, "attention", 18)]
+    assert {f"{lost[key]:.2f}" for key in of_attention} <= said
+    most = sorted(lost, key=lost.__getitem__, reverse=True)
+    assert [key for key in most if not key[0]][:3] == [(False, "mlp", 0), (False, "attention", 20), (False, "mlp", 29)]
+    assert max(-lost[kind, part, 11] for kind in (True, False) for part in ("attention", "mlp")) < 0.015
+
+
+def test_blocking_in_words():
+    right = results("blocking-contexts", "answers", last="Y").query("cue == 'Y'")
+    right = right.pivot_table(index="seed", columns="lesson", values="right")
+    said = sentence("rival", "One more test is *blocking*")
+    assert len(right) == 40
+    assert {f"{100 * right[of].mean():.0f}" for of in ("blocked", "control")} <= set(re.findall(r"\d+", said))
+    apart = statistics.student(right["blocked"] - right["control"])
+    assert f"{apart:.2f}".replace("\xa0", " ") in said
