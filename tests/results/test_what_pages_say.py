@@ -592,3 +592,24 @@ def test_blocking_in_words():
     assert {f"{100 * right[of].mean():.0f}" for of in ("blocked", "control")} <= set(re.findall(r"\d+", said))
     apart = statistics.student(right["blocked"] - right["control"])
     assert f"{apart:.2f}".replace("\xa0", " ") in said
+
+
+def test_averaged_trainings_of_a_new_rule_in_words():
+    """Of plain means of the tables: agreements in the upper third, and shares of log odds."""
+    layers = results("orders-answers", "layers").query("layer >= 20")
+    mean = layers.groupby("cue")[["own", "contexts", "trainings", "trainings_one", "orders", "installed_other"]].mean()
+    possible = (mean["contexts"] * mean["trainings"]) ** 0.5
+    averaged = numbers(sentence("new_rule", "Averaging helps."))
+    for of in (mean["own"], mean["trainings"], mean["trainings_one"], mean["orders"], possible):
+        assert {f"{value:.2f}" for value in of} <= averaged
+    assert {f"{value:.2f}" for value in mean["orders"] - mean["installed_other"]} <= averaged
+    for page, about in (("verdict", "**Does it learn"), ("story", "Does it learn them as"), ("new_rule", "Averaging")):
+        typed = numbers(sentence(page, about))
+        assert {f"{value:.2f}" for of in (mean["own"], possible) for value in of} <= typed, page
+    assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"
+    odds = results("orders-answers", "interventions").groupby(["cue", "intervention"])["log_odds"].mean().unstack()
+    said = numbers(sentence("new_rule", "By *effect* a little more"))
+    for part in ("context_along_ft", "context_along_near", "installed_along_ft", "ft_along_icl", "ft_along_other_icl"):
+        whole = part.split("_along_")[0]
+        base = odds[f"{whole}_other_rule"]
+        assert {f"{share:.2f}" for share in (odds[part] - base) / (odds[whole] - base)} <= said, part
