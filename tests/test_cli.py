@@ -1,8 +1,6 @@
-import errno
 import json
 import re
 import shlex
-from unittest.mock import Mock
 
 import pytest
 import tiny_models
@@ -11,28 +9,12 @@ from conftest import ROOT
 
 from explainer import commands
 from explainer.compare.few_shot_comparison import Look
-from explainer.data import assets, tasks
-from explainer.errors import DownloadError
+from explainer.data import tasks
 from explainer.results import published
 from explainer.theory.statistics import Interval
 from explainer_lab import cli
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "line"),
-    [
-        (DownloadError("no network"), 1, "explainer: no network\n"),
-        (OSError(errno.ENOSPC, "No space left on device"), 1, "explainer: [Errno 28] No space left on device\n"),
-        (KeyboardInterrupt(), 130, "explainer: interrupted; run again to resume\n"),
-    ],
-)
-def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, line):
-    monkeypatch.setattr(assets, "fetch", Mock(side_effect=error))
-    assert commands.main(["fetch"]) == code
-    assert capsys.readouterr() == ("", line)
-
 
 # --- study -----------------------------------------------------------------------------------------------------
 
@@ -49,20 +31,14 @@ def recorded(monkeypatch, experiment):
     return calls
 
 
-@pytest.fixture
-def asked(monkeypatch, tmp_path):
-    """Records what a study would run, and gives the command for it."""
-    calls = recorded(monkeypatch, Comparison)
-    command = ["comparison", "--results", str(tmp_path / "results"), "--tasks", "capitals"]
-    return lambda *options: (cli.main([*command, *options]), *calls[-1:])
-
-
-def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
-    folded = []
+def test_publish_names_the_tables(tmp_path, monkeypatch, capsys):
+    calls, folded = recorded(monkeypatch, Comparison), []
     monkeypatch.setattr(Comparison, "publish", lambda _, settings, store, published: folded.append(published.directory))
-    (_, how) = asked("--publish", str(tmp_path))[1]
+    command = ["comparison", "--results", str(tmp_path / "results"), "--tasks", "capitals", "--publish"]
+    assert cli.main([*command, str(tmp_path)]) == 0
+    ((_, how),) = calls
     assert [how["published"].directory] == folded == [tmp_path / "comparison"]
-    assert asked("--publish")[0] == 1
+    assert cli.main(command) == 1
     assert "task of your own would be published under the names of the book's grids" in capsys.readouterr().err
     own = tmp_path / "own.toml"
     own.write_text('[agreement]\ntask = "capitals"\nseed = 0\n')

@@ -66,6 +66,7 @@ def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
     assert values(UpdateFilter("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
     assert values(UpdateFilter("FT", "own", 10, 0.1)) == [0.1]
     assert len(values(UpdateFilter("FT", "own", None, None))) == 9
+    assert values(UpdateFilter("FT", agreement_results.FOREIGN, 10)) == [0.1, 0.4, 0.5], "any other task"
     assert values(UpdateFilter("ICL", "other")) == [0.9]
 
 
@@ -91,13 +92,6 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
     ]
     above = agreement_results.rank_of_own_task(pd.DataFrame(rows), UpdateFilter("ICL"), 10, "sim_aou")["above"]
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
-
-
-def test_another_task_is_any_other(frame):
-    foreign = agreement_results.pairs_between(
-        frame, UpdateFilter("ICL"), UpdateFilter("FT", agreement_results.FOREIGN, 10)
-    )
-    assert set(foreign["b_lesson"]) == {"past", "capitals"}
 
 
 def test_repairs_are_counted_on_the_side_of_the_change_whichever_comes_first():
