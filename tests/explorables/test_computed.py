@@ -332,13 +332,9 @@ def test_the_head_is_attention_and_what_the_average_adds(javascript_momentum_win
 STATES_AGE_WEIGHTS = [dict(retention=a, momentum=m) for a in (0.0, 0.5, 0.8, 0.97, 1.0) for m in (0.0, 0.5, 0.8, 0.95)]
 
 
-@pytest.fixture(scope="module")
-def results() -> list[dict]:
-    return computed("age_weights", STATES_AGE_WEIGHTS, "{ weights: m.weights(s), ...m.summary(s) }").results
-
-
-def test_age_weights_weights_are_those_of_the_package(results):
-    for state, found in zip(STATES_AGE_WEIGHTS, results, strict=True):
+def test_age_weights_weights_are_those_of_the_package():
+    own = computed("age_weights", STATES_AGE_WEIGHTS, "{ weights: m.weights(s), ...m.summary(s) }")
+    for state, found in zip(STATES_AGE_WEIGHTS, own.results, strict=True):
         expected = fast_weights.age_weights(**state, n=60)
         torch.testing.assert_close(torch.tensor(found["weights"]).double(), expected, rtol=1e-6, atol=1e-9)
         assert found["peak"] == expected.argmax()
