@@ -71,6 +71,7 @@ def example(tmp_path, monkeypatch):
 
 
 def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example, tmp_path, capsys):
+    """Where its results are, a changed entry is refused."""
     assert cli.main([*example, "--list"]) == 0
     assert "0 stored, 1 waiting" in capsys.readouterr().out
     assert cli.main(example) == 0
@@ -79,14 +80,9 @@ def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example
     content = json.loads(path.read_text())
     assert content["identity"]["cell"]["task"] == "tone"
     assert len(content["result"]["queries"]["query_id"]) == 4
-    assert {"rude", "polite"} == set(tasks.read_file("my_data/tasks.toml")[0].labels)
-
-
-def test_a_changed_entry_is_refused_where_its_results_are(example, tmp_path, capsys):
-    assert cli.main(example) == 0
-    path = tmp_path / "my_data" / "tasks.toml"
-    path.write_text(path.read_text().replace("Message", "Text"))
-    capsys.readouterr()
+    file = tmp_path / "my_data" / "tasks.toml"
+    assert {"rude", "polite"} == set(tasks.read_file(file)[0].labels)
+    file.write_text(file.read_text().replace("Message", "Text"))
     assert cli.main([*example, "--list"]) == 1
     assert "computed from other data than are here: use another directory" in capsys.readouterr().err
 

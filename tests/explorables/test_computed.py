@@ -474,12 +474,10 @@ def test_the_cloud_agrees_with_the_formula(case):
     points, test = tensor(own["cloud"]["points"]), covariances(state)[1]
     mean = tensor(own["formula"]["mean"])
     squared = torch.einsum("ni,ij,nj->n", points - mean, test, points - mean)
-    error = (squared.std() / len(points) ** 0.5).item()
-    assert own["cloud"]["scatter"] == pytest.approx(own["formula"]["scatter"], abs=5 * error + 1e-12)
-    slack = 2 * (own["formula"]["bias"] * own["formula"]["scatter"] / len(points)) ** 0.5 + own["formula"][
-        "scatter"
-    ] / len(points)
-    assert own["cloud"]["bias"] == pytest.approx(own["formula"]["bias"], abs=5 * slack + 1e-12)
+    error, bias, scatter = squared.std().item() / len(points) ** 0.5, own["formula"]["bias"], own["formula"]["scatter"]
+    assert own["cloud"]["scatter"] == pytest.approx(scatter, abs=5 * error + 1e-12)
+    slack = 2 * (bias * scatter / len(points)) ** 0.5 + scatter / len(points)
+    assert own["cloud"]["bias"] == pytest.approx(bias, abs=5 * slack + 1e-12)
 
 
 def test_moments_drawn_at_once_are_those_of_examples(javascript_one_plane):

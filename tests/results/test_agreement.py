@@ -50,11 +50,8 @@ def frame():
 
 def test_a_pair_is_found_whichever_change_comes_first(frame):
     own, nonsense = UpdateFilter("FT", "own", 10), UpdateFilter("FT", "nonsense", 10)
-    assert (
-        len(agreement_results.pairs_between(frame, own, nonsense))
-        == len(agreement_results.pairs_between(frame, nonsense, own))
-        == 4
-    )
+    found = [agreement_results.pairs_between(frame, *both) for both in ((own, nonsense), (nonsense, own))]
+    assert [len(pairs) for pairs in found] == [4, 4]
     assert set(agreement_results.pairs_between(frame, own, UpdateFilter("FT", "past"))["sim_aou"]) == {0.6}
 
 
@@ -178,6 +175,7 @@ EXAMPLES |= {within("ICL", "other"): 0.9, within("FT", "other"): 0.6}
 
 
 def test_what_the_examples_cost_and_should_cost():
+    """Without its training on other examples a draw has one swap left, the context's, which is another question."""
     rows = of_examples(EXAMPLES)
     found = agreement_results.cost_of_other_examples(rows, "measure")
     assert found["training swapped"].estimate == pytest.approx(0.05)
@@ -186,14 +184,9 @@ def test_what_the_examples_cost_and_should_cost():
     assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
     lacking = rows[(rows["a_lesson"] != "other") | (rows["b_lesson"] != "other")]
     assert "both swapped" not in agreement_results.cost_of_other_examples(lacking, "measure")
-
-
-def test_both_swapped_takes_the_draws_that_have_all_four_corners():
-    """Without its training on other examples a draw has one swap left, the context's, which is another question."""
-    lacking = of_examples(EXAMPLES)
-    of_draw = (lacking["task"] == "past") & (lacking["seed"] == 1)
-    diverged = of_draw & (lacking["b_kind"] == "FT") & (lacking["b_lesson"] == "other")
-    found = agreement_results.cost_of_other_examples(lacking[~diverged], "measure")
+    of_draw = (rows["task"] == "past") & (rows["seed"] == 1)
+    diverged = of_draw & (rows["b_kind"] == "FT") & (rows["b_lesson"] == "other")
+    found = agreement_results.cost_of_other_examples(rows[~diverged], "measure")
     assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
 
 
