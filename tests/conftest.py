@@ -1,5 +1,6 @@
 """What several test modules share: the built site, a server for it, a browser that cannot leave the machine."""
 
+import contextlib
 import functools
 import gzip
 import http.server
@@ -84,13 +85,19 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
 
-@pytest.fixture(scope="session")
-def address(site):
-    """Address of a local server with the built site."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(site)))
+@contextlib.contextmanager
+def served(directory):
+    """Address of a local server with what a directory holds."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(directory)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
     server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    with served(site) as address:
+        yield address
 
 
 def require_frames(page) -> None:

@@ -4,7 +4,8 @@ import json
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -173,10 +174,17 @@ def show(page, widgets: dict[str, Explorable], theme: str = "light") -> list[str
     return complaints
 
 
-def stop_leaves_nothing(page) -> None:
-    """Every instance, stopped, takes away its elements and its listeners."""
+@contextmanager
+def opened(browser, widgets: dict[str, Explorable], theme: str = "light", width: int = 390) -> Iterator:
+    """Such a page, which complains of nothing; each instance, stopped, takes away its elements and its listeners."""
+    context = browser.new_context(viewport={"width": width, "height": 700}, has_touch=width < 360)
+    page = context.new_page()
+    complaints = show(page, widgets, theme)
+    yield page
     assert page.evaluate("leaked") == []
     page.evaluate("Object.values(stages).forEach((stage) => stage.stop())")
     assert page.locator(".explorable").count() == 0
     listeners = "Object.values(stages).flatMap(({ model }) => [...model.listeners.values()])"
     assert page.evaluate(f"{listeners}.every((each) => each.size === 0)")
+    assert complaints == []
+    context.close()

@@ -1,8 +1,6 @@
-import errno
 import json
 import re
 import shlex
-from unittest.mock import Mock
 
 import pytest
 import tiny_models
@@ -11,28 +9,12 @@ from conftest import ROOT
 
 from explainer import commands
 from explainer.compare.few_shot_comparison import Look
-from explainer.data import assets, tasks
-from explainer.errors import DownloadError
+from explainer.data import tasks
 from explainer.results import published
 from explainer.theory.statistics import Interval
 from explainer_lab import cli
 from explainer_lab.comparison import Comparison
 from explainer_lab.experiment import Experiment
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "line"),
-    [
-        (DownloadError("no network"), 1, "explainer: no network\n"),
-        (OSError(errno.ENOSPC, "No space left on device"), 1, "explainer: [Errno 28] No space left on device\n"),
-        (KeyboardInterrupt(), 130, "explainer: interrupted; run again to resume\n"),
-    ],
-)
-def test_errors_are_one_line_and_an_exit_code(monkeypatch, capsys, error, code, line):
-    monkeypatch.setattr(assets, "fetch", Mock(side_effect=error))
-    assert commands.main(["fetch"]) == code
-    assert capsys.readouterr() == ("", line)
-
 
 # --- study -----------------------------------------------------------------------------------------------------
 
@@ -49,20 +31,14 @@ def recorded(monkeypatch, experiment):
     return calls
 
 
-@pytest.fixture
-def asked(monkeypatch, tmp_path):
-    """Records what a study would run, and gives the command for it."""
-    calls = recorded(monkeypatch, Comparison)
-    command = ["comparison", "--results", str(tmp_path / "results"), "--tasks", "capitals"]
-    return lambda *options: (cli.main([*command, *options]), *calls[-1:])
-
-
-def test_publish_names_the_tables(asked, tmp_path, monkeypatch, capsys):
-    folded = []
+def test_publish_names_the_tables(tmp_path, monkeypatch, capsys):
+    calls, folded = recorded(monkeypatch, Comparison), []
     monkeypatch.setattr(Comparison, "publish", lambda _, settings, store, published: folded.append(published.directory))
-    (_, how) = asked("--publish", str(tmp_path))[1]
+    command = ["comparison", "--results", str(tmp_path / "results"), "--tasks", "capitals", "--publish"]
+    assert cli.main([*command, str(tmp_path)]) == 0
+    ((_, how),) = calls
     assert [how["published"].directory] == folded == [tmp_path / "comparison"]
-    assert asked("--publish")[0] == 1
+    assert cli.main(command) == 1
     assert "task of your own would be published under the names of the book's grids" in capsys.readouterr().err
     own = tmp_path / "own.toml"
     own.write_text('[agreement]\ntask = "capitals"\nseed = 0\n')
@@ -95,6 +71,7 @@ def example(tmp_path, monkeypatch):
 
 
 def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example, tmp_path, capsys):
+    """Where its results are, a changed entry is refused."""
     assert cli.main([*example, "--list"]) == 0
     assert "0 stored, 1 waiting" in capsys.readouterr().out
     assert cli.main(example) == 0
@@ -103,14 +80,9 @@ def test_the_example_of_the_book_runs_from_the_file_to_the_stored_result(example
     content = json.loads(path.read_text())
     assert content["identity"]["cell"]["task"] == "tone"
     assert len(content["result"]["queries"]["query_id"]) == 4
-    assert {"rude", "polite"} == set(tasks.read_file("my_data/tasks.toml")[0].labels)
-
-
-def test_a_changed_entry_is_refused_where_its_results_are(example, tmp_path, capsys):
-    assert cli.main(example) == 0
-    path = tmp_path / "my_data" / "tasks.toml"
-    path.write_text(path.read_text().replace("Message", "Text"))
-    capsys.readouterr()
+    file = tmp_path / "my_data" / "tasks.toml"
+    assert {"rude", "polite"} == set(tasks.read_file(file)[0].labels)
+    file.write_text(file.read_text().replace("Message", "Text"))
     assert cli.main([*example, "--list"]) == 1
     assert "computed from other data than are here: use another directory" in capsys.readouterr().err
 

@@ -36,52 +36,27 @@ VOCAB = 400
 LENGTH = 256
 SEQUENCES = [torch.randint(3, VOCAB, (n,), generator=torch.Generator().manual_seed(n)).tolist() for n in (7, 12, 2, 9)]
 _COMMON = {"vocab_size": VOCAB, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 1}
+_SIZES = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "num_hidden_layers": 3}
+_WIDER = _SIZES | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
+_NARROW = _SIZES | {"hidden_size": 32, "num_attention_heads": 4}
 
 CONFIGS = {
     "gpt2": GPT2Config(n_positions=LENGTH, n_embd=32, n_layer=3, n_head=4, **_COMMON),
-    "gpt_neox": GPTNeoXConfig(
-        max_position_embeddings=LENGTH,
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        intermediate_size=64,
-        **_COMMON,
-    ),
-    "llama": LlamaConfig(
-        max_position_embeddings=LENGTH,
-        hidden_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=6,
-        num_key_value_heads=2,
-        intermediate_size=64,
-        tie_word_embeddings=True,
-        **_COMMON,
-    ),
-    "opt": OPTConfig(
-        max_position_embeddings=LENGTH,
-        hidden_size=32,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        ffn_dim=64,
-        word_embed_proj_dim=16,
-        **_COMMON,
-    ),
+    "gpt_neox": GPTNeoXConfig(**_NARROW | _COMMON, intermediate_size=64),
+    "llama": LlamaConfig(**_WIDER | _COMMON, tie_word_embeddings=True),
+    "opt": OPTConfig(**_NARROW | _COMMON, ffn_dim=64, word_embed_proj_dim=16),
     "xglm": XGLMConfig(
         max_position_embeddings=LENGTH, d_model=32, num_layers=3, attention_heads=4, ffn_dim=64, **_COMMON
     ),
 }
-
-_SIZES = {"vocab_size": VOCAB, "max_position_embeddings": LENGTH, "num_hidden_layers": 3}
-_QWEN = _SIZES | {"hidden_size": 48, "num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 64}
-_NARROW = _SIZES | {"hidden_size": 32, "num_attention_heads": 4}
 
 _TWO_ROTATIONS = {"head_dim": 8, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 _GEMMA = _NARROW | _TWO_ROTATIONS | {"num_key_value_heads": 2, "intermediate_size": 48, "query_pre_attn_scalar": 8}
 
 MORE = {
     "gemma3_text": Gemma3TextConfig(**_GEMMA | _COMMON, sliding_window=LENGTH),
-    "qwen2": Qwen2Config(**_QWEN),
-    "qwen3": Qwen3Config(**_QWEN, head_dim=16),
+    "qwen2": Qwen2Config(**_WIDER),
+    "qwen3": Qwen3Config(**_WIDER, head_dim=16),
     "opt, norm after": OPTConfig(**_NARROW, ffn_dim=64, word_embed_proj_dim=16, do_layer_norm_before=False),
     "gpt2, scaled by layer": GPT2Config(
         n_positions=LENGTH, n_embd=32, n_layer=3, n_head=4, scale_attn_by_inverse_layer_idx=True, **_COMMON

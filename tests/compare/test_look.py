@@ -1,4 +1,4 @@
-"""What a model answers before anything is trained, against its answers one by one."""
+"""explainer.compare.few_shot_comparison: what a model answers before it is trained, and what is stored of that."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ import pytest
 import tiny_models
 from toy_study import DATA
 
-from explainer.compare import comparison
+from explainer.compare import comparison, few_shot_comparison
 from explainer.compare.few_shot_comparison import Look
 from explainer.data import tasks
 from explainer.models import scoring
@@ -49,3 +49,19 @@ def test_seeds_that_are_all_alike_settle_no_more_than_their_queries_do(monkeypat
     assert found.difference.estimate == after - before
     assert -1 <= found.difference.low < found.difference.high <= 1
     assert bool(found.difference.low > 0) is settled
+
+
+@pytest.mark.parametrize("task", few_shot_comparison.SWEEPS)
+def test_every_k_of_every_seed_is_stored_with_its_queries(task):
+    sweep, records, data = few_shot_comparison.SWEEPS[task], few_shot_comparison.stored(task), tasks.load(task)
+    assert [(one.seed, one.k) for one in records] == [(seed, k) for seed in sweep.seeds for k in sweep.ks]
+    for one in records:
+        queries = tasks.queries(data, sweep.queries, one.seed)
+        assert one.task == task and one.prompts == [data.task.prompt(query) for query in queries]
+        assert one.correct.shape == (sweep.queries,) and one.correct.dtype == bool
+        if data.task.labels:
+            assert one.log_probs.shape == (sweep.queries, len(data.task.labels)) and one.log_probs.max() <= 0
+            assert one.labels.tolist() == [query.label for query in queries]
+            assert (one.correct == (one.log_probs.argmax(1) == one.labels)).all()
+        else:
+            assert one.log_probs is None and one.labels is None

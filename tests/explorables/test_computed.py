@@ -332,13 +332,9 @@ def test_the_head_is_attention_and_what_the_average_adds(javascript_momentum_win
 STATES_AGE_WEIGHTS = [dict(retention=a, momentum=m) for a in (0.0, 0.5, 0.8, 0.97, 1.0) for m in (0.0, 0.5, 0.8, 0.95)]
 
 
-@pytest.fixture(scope="module")
-def results() -> list[dict]:
-    return computed("age_weights", STATES_AGE_WEIGHTS, "{ weights: m.weights(s), ...m.summary(s) }").results
-
-
-def test_age_weights_weights_are_those_of_the_package(results):
-    for state, found in zip(STATES_AGE_WEIGHTS, results, strict=True):
+def test_age_weights_weights_are_those_of_the_package():
+    own = computed("age_weights", STATES_AGE_WEIGHTS, "{ weights: m.weights(s), ...m.summary(s) }")
+    for state, found in zip(STATES_AGE_WEIGHTS, own.results, strict=True):
         expected = fast_weights.age_weights(**state, n=60)
         torch.testing.assert_close(torch.tensor(found["weights"]).double(), expected, rtol=1e-6, atol=1e-9)
         assert found["peak"] == expected.argmax()
@@ -478,12 +474,10 @@ def test_the_cloud_agrees_with_the_formula(case):
     points, test = tensor(own["cloud"]["points"]), covariances(state)[1]
     mean = tensor(own["formula"]["mean"])
     squared = torch.einsum("ni,ij,nj->n", points - mean, test, points - mean)
-    error = (squared.std() / len(points) ** 0.5).item()
-    assert own["cloud"]["scatter"] == pytest.approx(own["formula"]["scatter"], abs=5 * error + 1e-12)
-    slack = 2 * (own["formula"]["bias"] * own["formula"]["scatter"] / len(points)) ** 0.5 + own["formula"][
-        "scatter"
-    ] / len(points)
-    assert own["cloud"]["bias"] == pytest.approx(own["formula"]["bias"], abs=5 * slack + 1e-12)
+    error, bias, scatter = squared.std().item() / len(points) ** 0.5, own["formula"]["bias"], own["formula"]["scatter"]
+    assert own["cloud"]["scatter"] == pytest.approx(scatter, abs=5 * error + 1e-12)
+    slack = 2 * (bias * scatter / len(points)) ** 0.5 + scatter / len(points)
+    assert own["cloud"]["bias"] == pytest.approx(bias, abs=5 * slack + 1e-12)
 
 
 def test_moments_drawn_at_once_are_those_of_examples(javascript_one_plane):

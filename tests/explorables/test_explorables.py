@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from contextlib import contextmanager
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +11,7 @@ import torch
 import traitlets
 from axe_playwright_python.sync_playwright import Axe
 from conftest import ROOT
-from javascript import DARK, LIGHT, OVERFLOWS, run_tests, show, stop_leaves_nothing
+from javascript import DARK, LIGHT, OVERFLOWS, opened, run_tests
 
 from bookbuilder import explorables as builder
 from bookbuilder.renderers import STATE_MIME, WIDGET_MIME, widget_html
@@ -176,22 +175,10 @@ def test_view_says_what_stands_under_its_still(explorable):
 # In a browser: a page with nothing but two instances of each explorable
 
 
-@contextmanager
-def opened(browser, theme="light", width=800):
-    """A page that complains of nothing; its explorables, stopped, leave nothing."""
-    context = browser.new_context(viewport={"width": width, "height": 700}, has_touch=width < 400)
-    page = context.new_page()
-    complaints = show(page, starts(), theme)
-    yield page
-    stop_leaves_nothing(page)
-    assert complaints == []
-    context.close()
-
-
 @pytest.fixture(scope="module")
 def page(browser):
     """One for several tests: it takes seconds to draw."""
-    with opened(browser) as page:
+    with opened(browser, starts(), width=800) as page:
         yield page
 
 
@@ -277,7 +264,7 @@ def test_sliders_reset_and_kernel(page):
 @pytest.mark.browser
 @pytest.mark.parametrize(("theme", "width"), [("dark", 320), pytest.param("light", 800, marks=pytest.mark.weekly)])
 def test_page_fits_and_is_accessible(browser, theme, width):
-    with opened(browser, theme, width) as page:
+    with opened(browser, starts(), theme, width) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         tops = page.locator("#one_step .explorable-panel").evaluate_all(
             "(all) => all.map((p) => p.getBoundingClientRect().top)"

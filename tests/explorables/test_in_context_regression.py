@@ -8,7 +8,7 @@ import pytest
 import tiny_models
 import torch
 from conftest import ROOT
-from javascript import OVERFLOWS, close, computed, run_tests, show
+from javascript import OVERFLOWS, close, computed, opened, run_tests
 
 from explainer.explorables import InContextRegression
 from explainer.explorables import computed_explorables as pg
@@ -191,12 +191,8 @@ def test_query_that_the_points_say_nothing_about(javascript):
 
 @pytest.fixture
 def page(browser):
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    page = context.new_page()
-    complaints = show(page, {"playground": InContextRegression()})
-    yield page
-    assert complaints == []
-    context.close()
+    with opened(browser, {"playground": InContextRegression()}) as page:
+        yield page
 
 
 def trait(page, name):

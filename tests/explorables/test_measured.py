@@ -8,6 +8,7 @@ import torch
 from javascript import close, computed
 
 from explainer.explorables import (
+    Bets,
     Contrast,
     Ladder,
     RealHead,
@@ -178,10 +179,8 @@ def test_stored_numbers_are_the_checkpoints():
 def test_basis_and_direction_change_no_number(prompt):
     """Logits, cosine and nats of the stored numbers are those of the head itself, in all its dimensions."""
     kept, n = RealHead.stored(), prompt.n
-    head, direction = (
-        prompt.heads[kept["layer"] - 1][kept["head"] - 1],
-        prompt.directions[kept["layer"] - 1][kept["head"] - 1],
-    )
+    i, j = kept["layer"] - 1, kept["head"] - 1
+    head, direction = prompt.heads[i][j], prompt.directions[i][j]
     for shift in SHIFTS:
         moved = head.keys + shift * head.keys.mean(0)
         soft, linear = running_prompt_explorables._changes(head.query, moved, head.values, n)
@@ -288,8 +287,9 @@ def test_javascript_has_the_cosines_of_python():
     assert together > apart + 0.1
 
 
-def test_stored_cosines_are_those_of_the_tables():
-    assert Contrast.stored() == rounded_to(Contrast.measured(), Contrast.digits)
+@pytest.mark.parametrize("of", [Bets, Contrast, Yardstick])
+def test_what_is_stored_is_what_the_tables_say(of):
+    assert of.stored() == rounded_to(of.measured(), of.digits)
 
 
 def test_the_default_is_drawn_as_measured():
@@ -318,10 +318,6 @@ def test_javascript_has_the_yardstick_of_the_tables():
         close([math.hypot(shared, special), shared**2], [1, cosine], 1e-12)
     close(own.results[0]["fall"], yardstick(), 2e-3)
     assert all(each["written"] in each["words"] for each in own.results)
-
-
-def test_stored_falls_are_those_of_the_tables():
-    assert Yardstick.stored() == rounded_to(Yardstick.measured(), Yardstick.digits)
 
 
 def test_the_measured_fall_is_less_than_a_tenth_of_the_yardstick():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
-from javascript import computed, run_tests, show
+from javascript import computed, opened, run_tests
 from scipy import stats
 
 from explainer.explorables import SimilarityExplorer, similarity_explorer
@@ -168,12 +168,8 @@ def test_every_state_is_described_and_has_a_picture():
 
 @pytest.fixture
 def page(browser):
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    page = context.new_page()
-    complaints = show(page, {"explorer": small()})
-    yield page
-    assert complaints == []
-    context.close()
+    with opened(browser, {"explorer": small()}) as page:
+        yield page
 
 
 @pytest.mark.browser

@@ -78,11 +78,8 @@ GRIDS = {
 KILLED_AT = {TrainedControl: ("2", 2)}
 """What is being put in its place, and for which time: a snapshot; else a second result."""
 
-WEEKLY = (
-    SharedPart, MinimalPairs, NewRule, Rival, Blocking, CausalTests, Reversal, Recall, LanguageModels, Agreement, Vote,
-    LabelLines, RuleOrders, Ablations,
-)  # fmt: skip
-"""They take seconds each, and resume as `Comparison` and `Regression` do, a setting at a time."""
+DAILY = (Comparison, TrainedControl, Regression)
+"""The others take seconds each, and resume as `Comparison` and `Regression` do, a setting at a time."""
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +154,7 @@ def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, gi
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", [pytest.param(one, marks=[pytest.mark.weekly] if one in WEEKLY else []) for one in EXPERIMENTS]
+    "kind", [pytest.param(one, marks=[] if one in DAILY else [pytest.mark.weekly]) for one in EXPERIMENTS]
 )
 def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, given, tmp_path, monkeypatch):
     first, whole, computed, compute = tmp_path / "first", tmp_path / "whole", [], kind.compute

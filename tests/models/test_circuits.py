@@ -65,13 +65,9 @@ def test_scores_against_loops():
 
 
 def test_a_repeated_sequence_is_random_different_and_said_twice(checkpoint):
-    ids = circuits.repeated_random_tokens(checkpoint, 20, seed=3)
+    ids, again, other = (circuits.repeated_random_tokens(checkpoint, 20, seed) for seed in (3, 3, 4))
     assert ids[0] == checkpoint.first_token_id and ids[1:21] == ids[21:] and len(set(ids[1:])) == 20
-    assert (
-        ids
-        == circuits.repeated_random_tokens(checkpoint, 20, seed=3)
-        != circuits.repeated_random_tokens(checkpoint, 20, seed=4)
-    )
+    assert ids == again != other
 
 
 def test_the_strongest_heads_and_others_of_their_layers():
@@ -163,15 +159,12 @@ def test_columns_are_where_the_words_stand(checkpoint):
 
 
 def test_pairs_between_answers_and_what_stands_before_them():
+    """Those that hide the input from the arrow as well keep the arrow itself."""
     two = circuits.TokenSpans((0,) * 10, answers=(4, 8), ends=(1, 6, 10))  # input of two tokens, then one
     assert two.between("input") == [(4, 1), (4, 2), (5, 1), (5, 2), (8, 6), (9, 6)]
     assert two.between("arrow") == [(4, 3), (5, 3), (8, 7), (9, 7)]
     assert set(two.between("both")) == {*two.between("input"), *two.between("arrow")}
     assert two.between("both", back=1) == [(8, 1), (8, 2), (8, 3), (9, 1), (9, 2), (9, 3)]
-
-
-def test_pairs_that_hide_the_input_keep_the_arrow():
-    two = circuits.TokenSpans((0,) * 10, answers=(4, 8), ends=(1, 6, 10))
     assert two.between("input", arrow=True) == [(3, 1), (3, 2), (4, 1), (4, 2), (5, 1), (5, 2), (7, 6), (8, 6), (9, 6)]
     assert two.between("input", back=1, arrow=True) == [(7, 1), (7, 2), (8, 1), (8, 2), (9, 1), (9, 2)]
 

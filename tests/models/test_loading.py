@@ -4,6 +4,7 @@ import json
 import pickle
 import shutil
 from dataclasses import replace
+from unittest.mock import Mock
 
 import huggingface_hub
 import pytest
@@ -198,10 +199,7 @@ def _http_error(kind):
     ],
 )
 def test_what_the_hub_or_the_disk_says_is_shown_in_one_line(monkeypatch, error, message):
-    def snapshot_download(*_, **__):
-        raise error
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", Mock(side_effect=error))
     refused(rf"'a/b@r' is no directory here, and .* \(.*{message}.*\)\. Names look like 'gpt2'", "a/b@r")
 
 
@@ -346,9 +344,7 @@ def test_a_model_is_saved_whole_or_not_at_all(saved, tmp_path, monkeypatch):
     loading.save(checkpoint.model, checkpoint.tokenizer, tmp_path / "kept")
     before = loading.digest(tmp_path / "kept")
 
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr(type(checkpoint.tokenizer), "save_pretrained", full)
     with pytest.raises(CheckpointError, match=r"cannot be kept in .*No space left"):
         loading.save(checkpoint.model, checkpoint.tokenizer, tmp_path / "kept")

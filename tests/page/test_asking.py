@@ -53,22 +53,14 @@ def test_contexts_are_those_of_scoring_and_the_three_best_tokens_are_in_order(ch
     assert live_tasks._top_three(checkpoint, p) == [[checkpoint.text([i]), share] for i, share in [*shares.items()][:3]]
 
 
-def test_it_says_when_the_model_is_there(monkeypatch, checkpoint):
-    assert answers_to(LiveGPT(), monkeypatch, checkpoint, {"load": True}) == [{"ready": True}]
-
-
-def test_a_question_is_answered_as_by_the_package(monkeypatch, checkpoint):
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_a_question_is_answered_as_by_the_package(monkeypatch, checkpoint, in_memory):
+    """A checkpoint that is in memory is asked, and no other is loaded."""
+    widget, of_book = (LiveGPT(checkpoint), None) if in_memory else (LiveGPT(), checkpoint)
     message = {"ask": 3, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": [1]}
-    (answer,) = answers_to(LiveGPT(), monkeypatch, checkpoint, message)
-    assert answer["id"] == 3
+    load, answer = answers_to(widget, monkeypatch, of_book, {"load": True}, message)
+    assert load == {"ready": True} and answer["id"] == 3
     assert answer["found"]["with"] == live_gpt.answers(checkpoint, PATTERN, PAIRS, "e", [1])["with"]
-
-
-def test_a_checkpoint_that_is_in_memory_is_asked_and_no_other_is_loaded(monkeypatch, checkpoint):
-    message = {"ask": 1, "pattern": PATTERN, "demonstrations": PAIRS, "query": "e", "hidden": []}
-    load, answer = answers_to(LiveGPT(checkpoint), monkeypatch, None, {"load": True}, message)
-    assert load == {"ready": True}
-    assert answer["found"]["with"] == live_gpt.answers(checkpoint, PATTERN, PAIRS, "e")["with"]
 
 
 def test_a_sweep_counts_and_a_stop_is_heard(monkeypatch, checkpoint):

@@ -1,18 +1,15 @@
 """LiveGPT: stored answers are the checkpoint's, and the model in a real browser gives the same numbers."""
 
-import functools
-import http.server
 import json
 import re
 import shutil
-import threading
 from itertools import combinations
 from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from conftest import ROOT, _Handler, drawn_again, require_frames
+from conftest import ROOT, drawn_again, require_frames, served
 from javascript import run_tests
 
 from bookbuilder import directives, model_in_page
@@ -138,10 +135,8 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def address(place):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Handler, directory=str(place)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
+    with served(place) as address:
+        yield address
 
 
 @pytest.mark.slow

@@ -50,11 +50,8 @@ def frame():
 
 def test_a_pair_is_found_whichever_change_comes_first(frame):
     own, nonsense = UpdateFilter("FT", "own", 10), UpdateFilter("FT", "nonsense", 10)
-    assert (
-        len(agreement_results.pairs_between(frame, own, nonsense))
-        == len(agreement_results.pairs_between(frame, nonsense, own))
-        == 4
-    )
+    found = [agreement_results.pairs_between(frame, *both) for both in ((own, nonsense), (nonsense, own))]
+    assert [len(pairs) for pairs in found] == [4, 4]
     assert set(agreement_results.pairs_between(frame, own, UpdateFilter("FT", "past"))["sim_aou"]) == {0.6}
 
 
@@ -66,6 +63,7 @@ def test_a_training_is_told_by_its_epochs_and_its_relative_rate(frame):
     assert values(UpdateFilter("FT", "own", 10)) == [0.4, 0.42, 0.44, 0.46]
     assert values(UpdateFilter("FT", "own", 10, 0.1)) == [0.1]
     assert len(values(UpdateFilter("FT", "own", None, None))) == 9
+    assert values(UpdateFilter("FT", agreement_results.FOREIGN, 10)) == [0.1, 0.4, 0.5], "any other task"
     assert values(UpdateFilter("ICL", "other")) == [0.9]
 
 
@@ -91,13 +89,6 @@ def test_the_rank_of_a_context_that_knows_no_task_is_any(frame):
     ]
     above = agreement_results.rank_of_own_task(pd.DataFrame(rows), UpdateFilter("ICL"), 10, "sim_aou")["above"]
     np.testing.assert_allclose(above.value_counts(normalize=True).sort_index(), 0.25, atol=0.06)
-
-
-def test_another_task_is_any_other(frame):
-    foreign = agreement_results.pairs_between(
-        frame, UpdateFilter("ICL"), UpdateFilter("FT", agreement_results.FOREIGN, 10)
-    )
-    assert set(foreign["b_lesson"]) == {"past", "capitals"}
 
 
 def test_repairs_are_counted_on_the_side_of_the_change_whichever_comes_first():
@@ -184,6 +175,7 @@ EXAMPLES |= {within("ICL", "other"): 0.9, within("FT", "other"): 0.6}
 
 
 def test_what_the_examples_cost_and_should_cost():
+    """Without its training on other examples a draw has one swap left, the context's, which is another question."""
     rows = of_examples(EXAMPLES)
     found = agreement_results.cost_of_other_examples(rows, "measure")
     assert found["training swapped"].estimate == pytest.approx(0.05)
@@ -192,14 +184,9 @@ def test_what_the_examples_cost_and_should_cost():
     assert found["yardstick"].estimate == pytest.approx(0.4 * (0.1 * 0.4) ** 0.5, abs=1e-3)
     lacking = rows[(rows["a_lesson"] != "other") | (rows["b_lesson"] != "other")]
     assert "both swapped" not in agreement_results.cost_of_other_examples(lacking, "measure")
-
-
-def test_both_swapped_takes_the_draws_that_have_all_four_corners():
-    """Without its training on other examples a draw has one swap left, the context's, which is another question."""
-    lacking = of_examples(EXAMPLES)
-    of_draw = (lacking["task"] == "past") & (lacking["seed"] == 1)
-    diverged = of_draw & (lacking["b_kind"] == "FT") & (lacking["b_lesson"] == "other")
-    found = agreement_results.cost_of_other_examples(lacking[~diverged], "measure")
+    of_draw = (rows["task"] == "past") & (rows["seed"] == 1)
+    diverged = of_draw & (rows["b_kind"] == "FT") & (rows["b_lesson"] == "other")
+    found = agreement_results.cost_of_other_examples(rows[~diverged], "measure")
     assert found["both swapped"].estimate == pytest.approx((0.4 + 0.41 - 0.35 - 0.38) / 2)
 
 

@@ -132,11 +132,8 @@ def test_repairs_beyond_chance_are_counted_again():
         wanted.append((of["both_fix"] - of["a_fixes"] * of["b_fixes"] / of["zsl_errors"]).groupby(of["task"]).mean())
     said = numbers(card()["ICL repairs what FT repairs: Rec2FTP"].between.because)
     assert said[2:4] == pytest.approx([each.mean() for each in wanted], abs=0.06)
-    of = (
-        found[(found["a"] == "ICL own") & (found["b"] == "FT own 10 0.0005")]
-        .groupby("task")[["both_fix", "b_fixes"]]
-        .sum()
-    )
+    own = found[(found["a"] == "ICL own") & (found["b"] == "FT own 10 0.0005")]
+    of = own.groupby("task")[["both_fix", "b_fixes"]].sum()
     assert said[0] == pytest.approx((of["both_fix"] / of["b_fixes"]).mean(), abs=6e-3)
 
 
