@@ -2,7 +2,7 @@
 
 With a(x) for what the attention of a layer, its MLP, or some heads give, mean(a) stands in place of a(x) at all tokens
 of context and query (but the first, for an MLP, whose output there is like no other). The mean is over contexts of all
-tasks and rules of `MEANS`, so that it tells of none of them. Heads that a grid names were ranked on other draws: those
+tasks and rules of `MEANS`. Heads that a grid names were ranked on other draws: those
 of the vote (`vote`) and those that carry a task (`rival`). The plan is in published/PLANS.md.
 Source: Wang et al. (2023), mean ablation.
 """

@@ -91,22 +91,18 @@ def _contrast(of: _Outputs, words: int, orders: slice = slice(None)) -> Float[Te
 
 
 def _similarities(icl: _Outputs, ft: _Outputs) -> dict[str, Float[Tensor, " layers"]]:
-    """Agreements of contrasts by layer, means over queries, words and orders; "_one" are those of single orders."""
-    n = min(map(len, ft.values()))
+    """Agreements of contrasts by layer, means over queries, and words."""
     c, f = ([_contrast(of, i) for i in SETS] for of in (icl, ft))
-    single = [slice(o, o + 1) for o in range(n)]
     pairs = {
         "own": [(c[i], f[i]) for i in SETS],
         "other": [(c[i], f[1 - i]) for i in SETS],
         "contexts": [(c[0], c[1])],
         "trainings": [(f[0], f[1])],
-        "contexts_one": [(_contrast(icl, 0, o), _contrast(icl, 1, o)) for o in single],
-        "trainings_one": [(_contrast(ft, 0, o), _contrast(ft, 1, o)) for o in single],
     }
-    if n > 1:
+    if min(map(len, ft.values())) > 1:
         first, second = ([_contrast(ft, i, half) for i in SETS] for half in HALVES)
-        pairs["orders"] = [(first[i], second[i]) for i in SETS]
-        pairs["installed_other"] = [(first[i], second[1 - i]) for i in SETS]
+        pairs["halves"] = [(first[i], second[i]) for i in SETS]
+        pairs["halves_other"] = [(first[i], second[1 - i]) for i in SETS]
     return {name: torch.stack([contrast_agreement(*p)[0] for p in its]).mean(0) for name, its in pairs.items()}
 
 

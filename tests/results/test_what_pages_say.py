@@ -597,12 +597,12 @@ def test_blocking_in_words():
 def test_averaged_trainings_of_a_new_rule_in_words():
     """Of plain means of the tables: agreements in the upper third, and shares of log odds."""
     layers = results("orders-answers", "layers").query("layer >= 20")
-    mean = layers.groupby("cue")[["own", "contexts", "trainings", "trainings_one", "orders", "installed_other"]].mean()
+    mean = layers.groupby("cue")[["own", "contexts", "trainings", "halves", "halves_other"]].mean()
     possible = (mean["contexts"] * mean["trainings"]) ** 0.5
     averaged = numbers(sentence("new_rule", "Averaging helps."))
-    for of in (mean["own"], mean["trainings"], mean["trainings_one"], mean["orders"], possible):
+    for of in (mean["own"], mean["trainings"], mean["halves"], possible):
         assert {f"{value:.2f}" for value in of} <= averaged
-    assert {f"{value:.2f}" for value in mean["orders"] - mean["installed_other"]} <= averaged
+    assert {f"{value:.2f}" for value in mean["halves"] - mean["halves_other"]} <= averaged
     for page, about in (("verdict", "**Does it learn"), ("story", "Does it learn them as"), ("new_rule", "Averaging")):
         typed = numbers(sentence(page, about))
         assert {f"{value:.2f}" for of in (mean["own"], possible) for value in of} <= typed, page
@@ -613,3 +613,8 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         whole = part.split("_along_")[0]
         base = odds[f"{whole}_other_rule"]
         assert {f"{share:.2f}" for share in (odds[part] - base) / (odds[whole] - base)} <= said, part
+    matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
+    said = sentence("new_rule", "Would this measure see")
+    assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= numbers(said)
+    right = matched.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean()
+    assert {f"{100 * value:.0f}" for value in right.to_numpy().ravel()} <= set(re.findall(r"\d+", said))
