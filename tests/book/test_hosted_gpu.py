@@ -14,6 +14,7 @@ from explainer import commands
 from explainer.models import loading, memory
 from explainer.results import papers
 from explainer_lab import cli
+from explainer_lab.on_checkpoint import OnCheckpoint
 
 CELLS = pages.cells(ROOT / "book" / "reference" / "hosted_gpu.ipynb")
 CODE = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
@@ -47,11 +48,11 @@ def test_every_command_is_one_and_gpt_1_3b_fits_a_card_of_16_gb_in_a_format_that
         model = XGLMForCausalLM(config(*SHAPES["1.3B"], vocabulary=50264))
     asked = []
 
-    def record(experiment, settings, *_):
+    def record(experiment, settings, *_, **__):
         asked.append((experiment, settings, max(map(experiment.needs, settings))))
-        return 0
 
-    monkeypatch.setattr(cli, "_compute", record)
+    for name, instead in {"run": record, "plan": lambda *_: [], "publish": lambda *_: None}.items():
+        monkeypatch.setattr(OnCheckpoint, name, instead)
     monkeypatch.setattr(loading, "skeleton", lambda name: {"KoboldAI/fairseq-dense-1.3B": model}[name])
     monkeypatch.setattr(memory, "device_of", lambda _: torch.device("cuda"))
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation=True: False)

@@ -570,15 +570,16 @@ def test_heads_and_layers_that_are_held_in_words():
     beyond = {
         f"{left[kind, f'random like {of}'] - left[kind, of]:.2f}" for kind in (True, False) for of in ("vote", "task")
     }
-    assert beyond <= numbers(sentence("rival", "The two sets of heads"))
+    assert beyond <= numbers(sentence("rival", "Both sets of heads matter"))
     whole = named[named["name"] == "none"].groupby(rules)["share"].mean()
     lost = {
         (kind, part, int(layer)): whole[kind] - its["share"].mean()
         for (kind, part, layer), its in of_layers.groupby([rules, "part", "layer"])
     }
-    said = numbers(sentence("rival", "On word pairs most is lost"))
-    of_attention = [(False, "attention", 20), (True, "attention", 16), (True, "attention", 18)]
-    assert {f"{lost[key]:.2f}" for key in of_attention} <= said
+    said = numbers(sentence("rival", "Most is lost without"))
+    named_layers = [(False, "attention", 20), (True, "attention", 16), (True, "attention", 18)]
+    named_layers += [(False, "mlp", 0), (True, "mlp", 0)]
+    assert {f"{lost[key]:.2f}" for key in named_layers} <= said
     most = sorted(lost, key=lost.__getitem__, reverse=True)
     assert [key for key in most if not key[0]][:3] == [(False, "mlp", 0), (False, "attention", 20), (False, "mlp", 29)]
     assert max(-lost[kind, part, 11] for kind in (True, False) for part in ("attention", "mlp")) < 0.015
@@ -608,7 +609,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         assert {f"{value:.2f}" for of in (mean["own"], possible) for value in of} <= typed, page
     assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"
     odds = results("orders-answers", "interventions").groupby(["cue", "intervention"])["log_odds"].mean().unstack()
-    said = numbers(sentence("new_rule", "By *effect* a little more"))
+    said = numbers(sentence("new_rule", "By what it does to the answers"))
     for part in ("context_along_ft", "context_along_near", "installed_along_ft", "ft_along_icl", "ft_along_other_icl"):
         whole = part.split("_along_")[0]
         base = odds[f"{whole}_other_rule"]
