@@ -2,8 +2,8 @@
 
 With a(x) for what the attention of a layer, its MLP, or some heads give, mean(a) stands in place of a(x) at all tokens
 of context and query (but the first, for an MLP, whose output there is like no other). The mean is over contexts of all
-tasks and rules of `MEANS`. Heads that a grid names were ranked on other draws: those
-of the vote (`vote`) and those that carry a task (`rival`). The plan is in published/PLANS.md.
+tasks and rules of `MEANS`, the own one among them. Heads that a grid names were ranked on other draws: those of the
+vote (`vote`) and those that carry a task (`rival`). The plan is in published/PLANS.md.
 Source: Wang et al. (2023), mean ablation.
 """
 
@@ -130,7 +130,7 @@ class Ablations(OnCheckpoint[_AblationsSetting]):
             for number, layer in enumerate(found.layers):
                 whole = [(number, head) for head in range(found.n_heads)]
                 yield {"part": "attention", "layer": number, "name": None} | heads(whole)
-                held = [_held(layer.mlp.output, of_mlp[number], first) for first in (1, 0)]
+                held = [_held(layer.mlp.output, of_mlp[number], start) for start in (1, 0)]
                 yield {"part": "mlp", "layer": number, "name": None} | right(*held)
             for name, its in {"vote": setting.vote_heads, "task": setting.task_heads}.items():
                 chosen, generator = named_heads(its), setting.generator(18, name)

@@ -515,6 +515,21 @@ def test_votes_beside_who_knows_the_right_label_alone():
         assert typed <= set(re.findall(r"\d+", sentence(page, about))), page
 
 
+def test_vote_without_the_head_that_is_in_both_sets():
+    said = sentence("vote", "One of the ten, 18.6")
+    assert f"{voted('right', 'edits-unshared', edit='flat', heads='effect 10'):.2f}" in numbers(said)
+    turned = voted("aimed", "edits-unshared", edit="moved", dose=0.2, heads="effect 10")
+    assert f"{100 * turned:.0f}" in re.findall(r"\d+", said)
+    held = results("ablations-unshared", "ablations").query("part == 'heads'")
+    rules = held["right_label"].notna()
+    held["share"] = held["right_label"].where(rules, held["right"]).astype(float)
+    left = held.groupby([rules, "name", "task"])["share"].mean().groupby(level=[0, 1]).mean()
+    beyond = {
+        f"{left[kind, f'random like {of}'] - left[kind, of]:.2f}" for kind in (True, False) for of in ("vote", "task")
+    }
+    assert beyond <= numbers(sentence("rival", "But one head, 18.6"))
+
+
 def test_vote_doses_and_exchanges():
     said = re.findall(r"\d+", sentence("vote", "Moving five per cent"))
     shares = [voted("aimed", edit="moved", dose=dose, heads="effect 10") for dose in (0.05, 0.1, 0.2)]
