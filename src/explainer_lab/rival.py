@@ -23,7 +23,7 @@ from explainer.compare.cued_words import CUES
 from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import TaskData
-from explainer.models import circuits, interventions, scoring
+from explainer.models import architectures, circuits, interventions, scoring
 from explainer.models.architectures import Layer
 from explainer.models.circuits import HeadIndex
 from explainer.models.loading import Checkpoint
@@ -200,7 +200,10 @@ def _output_projection(layer: Layer, outputs: Float[Tensor, "*n heads d_v"]) -> 
 
 
 def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, list[float]]]]:
-    """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind."""
+    """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind.
+
+    No vectors of heads where a norm stands between what they put out and the residual stream.
+    """
     selected = rival.selected
     changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
     layers = {"vector": selected[""].by_layer(leave_one_out_mean(selected[""].stream_change))}
@@ -208,6 +211,8 @@ def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, 
     put_in: _PutIn = {f"vector{name}": (at, [changes[name][at]]) for name in ("", "_shuffled", "_foreign")}
     generator = rival.setting.generator(8, rival.setting.task)
     put_in["vector_random"] = at, [projections.random_like(changes[""][at], generator) for _ in range(N_RANDOM)]
+    if architectures.refusal(rival.checkpoint.model, architectures.HEAD_VECTORS):
+        return put_in, layers
     added = {
         name: torch.stack([_output_projection(*each) for each in zip(rival.layers, change, strict=True)])
         for name, asked in selected.items()

@@ -145,7 +145,7 @@ class Architecture:
         return self.model.get_output_embeddings()(hidden)
 
 
-PATCHES = "patches"  # what is asked of a family by `require`: changes of weights
+PATCHES, HEAD_VECTORS = "patches", "vectors of heads"  # what is asked of a family: changes of weights, what heads add
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,10 @@ _MLP_NEOX = {"mlp_inputs": ("mlp.dense_h_to_4h",), "mlp_output": "mlp.dense_4h_t
 _FAIRSEQ = {"output": "out_proj", "mlp_norm": "final_layer_norm", "mlp_inputs": ("fc1",), "mlp_output": "fc2"}
 _OPT_FINAL = ("model.decoder.final_layer_norm", "model.decoder.project_out")
 _BY_KEY_HEAD = {"output": "dense", **_fused("query_key_value", "by key head"), **_MLP_NEOX}
-_AFTER = {PATCHES: "a norm stands between the output of the MLP and the residual stream"}
+_AFTER = {
+    PATCHES: "a norm stands between the output of the MLP and the residual stream",
+    HEAD_VECTORS: "one stands after attention, too",
+}
 
 FAMILIES: Mapping[str, _Family] = {
     "gemma3_text": _Family(mlp_norm="pre_feedforward_layernorm", query_norm="q_norm", heads_first=True, refused=_AFTER),
@@ -217,10 +220,14 @@ def architecture(model: PreTrainedModel) -> Architecture:
     return Architecture(model, layers, final)
 
 
+def refusal(model: PreTrainedModel, measure: str) -> str | None:
+    """Why a measure cannot be taken of the family of a model; None where it can, or `architecture` refuses the family."""
+    return FAMILIES.get(model.config.model_type, _Family()).refused.get(measure)
+
+
 def require(model: PreTrainedModel, measure: str) -> None:
     """Raise CheckpointError, with the reason, where a measure cannot be taken of the family of a model."""
-    reason = FAMILIES.get(model.config.model_type, _Family()).refused.get(measure)  # others `architecture` refuses
-    if reason:
+    if reason := refusal(model, measure):
         raise CheckpointError(f"{model.config.model_type}: no {measure}, because {reason}; use another family for it.")
 
 
