@@ -5,27 +5,17 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from scipy.stats import kendalltau, nct
+from scipy.stats import nct
 from scipy.stats import t as student_t
 from torch import Tensor
 
-from explainer.exercises.checks import Cases, Exercise, Inputs
+from explainer.exercises.checks import Exercise, Inputs
 from explainer.theory import fast_weights, order, statistics
 
 # Scores, ranks, intervals and what a study can find.
 
 
 _SCORES, _LABELS = np.array([-0.5, 0.2, 0.1, 0.1, 2.0]), np.array([0, 1, 0, 1, 1])
-
-
-def _tau_cases(z: Tensor) -> Cases:
-    x, y = z.numpy()
-    return {
-        "a ranking and itself do not give 1; there are T (T - 1) / 2 pairs, each counted once.": (x, x),
-        "a reversed ranking does not give -1; discordant pairs count against the others.": (x, -x),
-        "five concordant pairs and one discordant of six do not give 4/6.": (np.arange(4.0), np.array([0, 2, 1, 3.0])),
-        "two random rankings do not give P_c - P_d over all pairs.": [(x[:T], y[:T]) for T in (2, 5, 9)],
-    }
 
 
 def _cosine(values: Callable, dW: Tensor, keys: Tensor) -> Tensor:
@@ -74,46 +64,6 @@ auc = Exercise(
         "an increasing transform of the scores changes the result; only order may matter.": (_SCORES**3, _LABELS),
         "swapping the classes does not give one minus the result.": (_SCORES, 1 - _LABELS),
     },
-)
-rec2ftp = Exercise(
-    hint="first find the queries that zero-shot gets wrong and fine-tuning gets right.",
-    passed="a share of what FT repairs, and nothing else counts.",
-    right=lambda zsl, icl, ft: (~zsl & ft & icl).sum() / (~zsl & ft).sum(),
-    shapes=((5, 3, 40),),
-    cases=lambda z: {
-        "ICL repairs all that FT repairs; it should be 1.": tuple(np.array([[0, 0, 0], [1, 1, 0], [1, 1, 0]]) > 0),
-        "count step by step what ZSL, FT and ICL get right.": [*map(tuple, (z > 0).numpy())],
-    },
-    mistakes={
-        "divide by the number of FT's repairs.": lambda zsl, icl, ft: (~zsl & ft & icl).mean(),
-        "queries that ZSL gets right need no repair.": lambda zsl, icl, ft: (ft & icl).sum() / ft.sum(),
-        "queries that FT gets wrong are counted, too.": lambda zsl, icl, ft: (
-            (~zsl & ft & icl).sum() / (~zsl & icl).sum()
-        ),
-    },
-)
-holm = Exercise(
-    hint="sort the p-values; the smallest is multiplied by m, the next by m - 1, and so on.",
-    passed="factors from m to 1, never above 1, never out of order.",
-    right=statistics.holm,
-    shapes=((5, 6),),
-    cases=lambda z: {
-        "a single p-value should stay as it is; look at the factor.": (np.array([0.03]),),
-        "the factors of three p-values should be 3, 2 and 1.": (np.array([0.001, 0.01, 0.6]),),
-        "a corrected p-value is larger than 1; cut it there.": (np.array([0.7, 0.8, 0.9]),),
-        "a larger p-value ends below a smaller one; each takes the largest so far.": (np.array([0.04, 0.045]),),
-        "the order of the p-values matters; sort, correct, put them back.": (np.array([0.6, 0.01, 0.001]),),
-        "compare it step by step on paper.": [(p,) for p in (z.sigmoid() ** 3).numpy()],
-    },
-    mistakes={"these are Bonferroni's; Holm's factors fall from m to 1.": lambda p: np.minimum(1, len(p) * p)},
-)
-kendall_tau = Exercise(
-    hint="count the pairs of tokens that both sides put in the same order, and those in opposite orders.",
-    passed="concordant minus discordant pairs over all pairs, whatever the scores' scale.",
-    right=lambda x, y: kendalltau(x, y).statistic,
-    shapes=((2, 9),),
-    cases=_tau_cases,
-    mistakes={"an increasing transform changes it; only order may matter.": lambda x, y: np.corrcoef(x, y)[0, 1]},
 )
 best_values = Exercise(
     hint="the nearest matrix with rows in the span of the keys is dW K^+ K; which factor holds the values?",
