@@ -101,18 +101,6 @@ def end_of_the_flow(covariance, n, k):
     return run.u[-1]
 
 
-def factor_of_a_step(u, U, gamma, eta):
-    F = 1 - gamma * u * U
-    return ((u + eta * U * F) ** 2 - (U + eta * u * F) ** 2) / (u**2 - U**2)
-
-
-def half_life_of_the_linearised_flow(covariance, n):
-    u, lambda_k = linear_transformer.closed_form(covariance, n).W_PV[-1, -1], covariance.diagonal()
-    gamma_k = linear_transformer.gamma(covariance, n).diagonal()
-    a, U = gamma_k * lambda_k**2, 1 / (gamma_k * u)
-    return math.log(2) / torch.linalg.eigvals(u**2 * a.diag() + torch.outer(U, a * U)).real.min()
-
-
 def scaled_inputs(c):
     """The layer's prediction over the right answer, on a prompt whose inputs have exactly the covariance 1."""
     X = torch.tensor([[c], [-c]]).double()
@@ -168,10 +156,7 @@ ANOTHER = {
     ),
     "copied_gate": gate_of_copies,
     "isotropic_gamma": lambda d, n, v: linear_transformer.gamma(v * torch.eye(d).double(), n)[0, 0],
-    "ridge_attention": lambda *given: tuple(-W for W in EXERCISES["ridge_attention"].right(*given)),
     "landing_point": end_of_the_flow,
-    "step_factor": factor_of_a_step,
-    "slowest_half_life": half_life_of_the_linearised_flow,
     "scaled_prediction": scaled_inputs,
     "paying_length": risk_ratio,
     "value_matrix": values_by_autograd,
@@ -198,16 +183,6 @@ def test_the_best_values_reach_the_ceiling():
         assert exercise.same(
             exercise.outcome(exercise.right, inputs), gradient_step_attention.update_cosine_ceiling(*inputs)
         )
-
-
-def test_the_ridge_layer_is_ridge_regression_where_the_inputs_have_exactly_the_covariance():
-    for _, (C, penalty, n) in EXERCISES["ridge_attention"].inputs():
-        drawn = regression.draw_prompts(4, n, C, generator=torch.Generator().manual_seed(0))
-        X = torch.linalg.qr(drawn.X).Q * n**0.5 @ torch.linalg.cholesky(C).mT  # X^T X = n C
-        prompts = regression.covariate_shift(drawn, torch.cat([X, drawn.x_q[:, None]], dim=1))
-        layer = linear_transformer.LinearAttention(*EXERCISES["ridge_attention"].right(C, penalty, n))
-        found = linear_transformer.layer_prediction(layer, prompts)
-        torch.testing.assert_close(found, regression.ridge(prompts, penalty), rtol=1e-6, atol=1e-6)
 
 
 def test_noise_leaves_the_risk_without_a_slope_at_the_inverse_of_noisy_gamma():

@@ -67,12 +67,8 @@ DRAWN = {
     "gaps": lambda: momentum_figures.gap_curves({"a": GAPS, "b": GAPS[[0]]}),
     "effects": lambda: momentum_figures.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
     "layer and step": lambda: linear_transformer_figures.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),
-    "valley": lambda: linear_transformer_figures.curvature_by_imbalance([-1, 0, 2], {"a": [3, 1, 2], "b": [2, 3, 4]}),
     "learning": lambda: linear_transformer_figures.learning_curves(
         TIMES, np.arange(10).reshape(5, 2) / 9, [0.3, 5.5], [2, 1]
-    ),
-    "missing": lambda: linear_transformer_figures.missing_over_time(
-        TIMES, -np.arange(10, 0, -1).reshape(5, 2) / 9, 0.5, [2, 1]
     ),
     "conserved": lambda: linear_transformer_figures.conserved_over_training(
         {"a": [np.arange(101.0), X[:, 0]], "b": [X[:, 1]]}

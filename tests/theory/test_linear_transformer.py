@@ -274,17 +274,15 @@ def test_directions_are_learned_in_the_order_of_their_eigenvalues(flow):
     assert times[0].item() == pytest.approx(flow.times[reached.index(True)].item(), abs=0.1)
 
 
-def test_final_rates_are_curvatures_at_the_optimum():
-    """They are eigenvalues of the loss's second derivative in (u, diagonal of U); one input entry gives 2 lambda^2."""
+def test_stable_rate_is_two_over_the_largest_curvature():
+    """That of the loss's second derivative in (u, diagonal of U), which is zero along the valley."""
     lambda_k = torch.tensor([2.0, 0.7, 0.3], dtype=torch.float64)
     optimum = lt.closed_form(lambda_k.diag(), N)
     point = torch.cat([optimum.W_PV[-1, -1:], optimum.W_KQ.diagonal()[:-1]])
     risk = lambda at: lt.population_risk(at[0] * at[1:].diag(), lambda_k.diag(), N) / 2  # noqa: E731
     curvatures = torch.linalg.eigvalsh(torch.autograd.functional.hessian(risk, point))
     close(curvatures[0], torch.zeros((), dtype=torch.float64))  # along the valley
-    close(curvatures[1:], lt.final_rates(lambda_k.diag(), N))
     close(2 / curvatures[-1], torch.tensor(lt.stable_rate(optimum, lambda_k.diag(), N), dtype=torch.float64))
-    close(lt.final_rates(lambda_k[1:2].diag(), N)[0], 2 * lambda_k[1] ** 2)
 
 
 def test_initialisation_is_the_papers():

@@ -25,21 +25,6 @@ def layer_against_step(step: np.ndarray, predictions: Mapping[str, np.ndarray]) 
     return figure.update_layout(height=300, legend=LEGEND_ABOVE)
 
 
-def curvature_by_imbalance(imbalances: Sequence[float], curvatures: Mapping[str, Sequence[float]]) -> go.Figure:
-    """The largest curvature at the optimum of each imbalance, one line a setting, with a mark where it is least."""
-    figure = go.Figure()
-    for k, (name, values) in enumerate(curvatures.items()):
-        figure.add_scatter(
-            x=list(imbalances), y=list(values), mode="lines", line=LINES[k % 6] | {"width": 2}, name=name
-        )
-        least = int(np.argmin(values))
-        look = {"mode": "markers", "marker": MARKS[k % 6] | {"size": 11}, "showlegend": False}
-        figure.add_scatter(x=[imbalances[least]], y=[values[least]], name=f"{name}, flattest", **look)
-    figure.update_xaxes(title="imbalance u² − ‖U‖² of the optimum")
-    figure.update_yaxes(title="largest curvature", rangemode="tozero")
-    return figure.update_layout(height=320, legend=LEGEND_ABOVE)
-
-
 def _spaced(length: int, n: int) -> np.ndarray:
     """Indices of at most n of so many values, evenly spaced, both ends included."""
     return np.linspace(0, length - 1, min(length, n)).round().astype(int)
@@ -74,25 +59,6 @@ def learning_curves(
     figure.update_xaxes(type="log", title="time of the flow", tickvals=[0.1, 1, 10, 100])
     figure.update_yaxes(title="share learned", range=[0, 1.1])
     return figure.update_layout(height=350, legend=LEGEND_ABOVE)
-
-
-def missing_over_time(
-    times: Sequence[float], missing: np.ndarray, rate: float, eigenvalues: Sequence[float]
-) -> go.Figure:
-    """What is missing along each direction (T, d), its size on a logarithmic axis, and a line that falls at a rate."""
-    figure = go.Figure()
-    chosen = _spaced(len(times), 2 * _POINTS)
-    x = np.asarray(times)[chosen]
-    for k, eigenvalue in enumerate(eigenvalues):
-        y = np.abs(missing[chosen, k]).tolist()
-        figure.add_scatter(
-            x=x.tolist(), y=y, mode="lines", line=LINES[k % 6] | {"width": 2}, name=f"λ = {eigenvalue:g}"
-        )
-    y = np.exp(-rate * x).tolist()
-    figure.add_scatter(x=x.tolist(), y=y, mode="lines", line={"color": "#888888"}, name="slowest rate")
-    figure.update_xaxes(title="time of the flow")
-    figure.update_yaxes(type="log", title="share missing", exponentformat="power", dtick=2)
-    return figure.update_layout(height=330, legend=LEGEND_ABOVE)
 
 
 def conserved_over_training(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:

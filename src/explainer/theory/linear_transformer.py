@@ -423,20 +423,6 @@ def stable_rate(layer: LinearAttention, covariance: Float[Tensor, "d d"], n: flo
     return 2 / torch.linalg.eigvalsh(torch.autograd.functional.hessian(loss, point))[-1].item()
 
 
-def final_rates(covariance: Float[Tensor, "d d"], n: float) -> Float[Tensor, " d"]:
-    """Rates, ascending, at which what is missing of the product decays at the end of a balanced flow, as exp(-rate t).
-
-    They are the eigenvalues of u^2 diag(a) + (sqrt(a) U)(sqrt(a) U)^T, a_k = gamma_k lambda_k^2, along the eigenvectors
-    of Lambda, in which D_k = 1/gamma_k - u U_k obeys dD/dt = -(u^2 diag(a) + U (a U)^T) D to first order.
-    Source: linearised from Zhang, Frei and Bartlett 2024, section 5.
-    """
-    values = torch.linalg.eigvalsh(covariance)
-    gammas = (1 + 1 / n) * values + values.sum() / n
-    u_squared = (gammas**-2).sum().sqrt()
-    coupling = values / gammas.sqrt() / u_squared.sqrt()
-    return torch.linalg.eigvalsh(torch.diag(u_squared * gammas * values**2) + torch.outer(coupling, coupling))
-
-
 def _read(layer: LinearAttention) -> tuple[Tensor, Tensor]:
     """The entries u and U, which are all that the flow moves."""
     return layer.W_PV[-1, -1], layer.W_KQ[:-1, :-1]
