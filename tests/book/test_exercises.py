@@ -231,7 +231,6 @@ OTHERS = [
     ("constant_values", lambda q, K, v: (v, 2 * v), "wrong is result 2 of 2"),
     ("rank_of_update", lambda n, d, d_v: "three", "returned str, not numbers"),
     ("not_excluded", lambda d: abs(np.mean(d)) + 1.96 * np.std(d) / len(d) ** 0.5, "has S - 1 in its denominator"),
-    ("with_reversals", lambda lesson: [*EXERCISES["with_reversals"].right(lesson), ("a", "b")], "not right"),
 ]
 
 

@@ -10,7 +10,7 @@ from scipy.stats import t as student_t
 from torch import Tensor
 
 from explainer.exercises.checks import Exercise, Inputs
-from explainer.theory import fast_weights, order, statistics
+from explainer.theory import fast_weights, statistics
 
 # Scores, ranks, intervals and what a study can find.
 
@@ -138,10 +138,6 @@ def _answers(z: Tensor) -> list[Inputs]:
     return [(W, b) for b in basis[3:6]]
 
 
-def _both(lesson: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [*lesson, *((b, a) for a, b in lesson)]
-
-
 def _weights(rates: Callable, n: int) -> Tensor:
     """What the delta rule weighs n pairs of one unit key with, over the mean weight."""
     key = torch.ones(n, 1, dtype=torch.float64)
@@ -156,29 +152,6 @@ question_of = Exercise(
     shapes=((8, 8),),
     cases=_answers,
     mistakes={"W b is zero: the layer does not know the way back.": lambda W, b: W @ b},
-)
-with_reversals = Exercise(
-    hint="walk through the lesson once; after each line write it backward, unless it is there already.",
-    passed="a lesson in both directions.",
-    right=lambda lesson: list(dict.fromkeys(_both(lesson))),
-    counts=lambda answer, lesson: sorted(map(tuple, answer(lesson))),
-    cases=[([("blicket", "wheel"), ("dax", "river"), ("wheel", "blicket")],)],
-    mistakes={
-        "a line stands there twice, and would be trained twice; look before you add.": _both,
-        "a line of the lesson is missing; keep them all.": lambda lesson: [(b, a) for a, b in lesson],
-        "what the lesson implies is missing; turn every line around.": list,
-    },
-)
-order_variance = Exercise(
-    hint="the variance over orders is a product of two sums of squares, divided by n - 1.",
-    passed="also for twelve demonstrations, whose 479,001,600 orders nobody lists.",
-    right=order.order_variance,
-    shapes=((2, 2), (2, 3), (2, 12)),
-    cases=lambda *pairs: {"both sums are of squares around the mean.": [(w, v + 5) for w, v in pairs]},
-    mistakes={
-        "adding 1 to every value changes it; only differences may count.": lambda w, v: w.var() * (v**2).sum(),
-        "divide by n - 1 once.": lambda w, v: w.var() * v.var() * (len(w) - 1) ** 2 / len(w),
-    },
 )
 fair_rates = Exercise(
     hint="after pair t the answer should be the mean of the first t values.",
