@@ -12,10 +12,7 @@ from torch import Tensor
 from explainer.exercises.checks import Exercise, Inputs
 from explainer.theory import fast_weights, statistics
 
-# Scores, ranks, intervals and what a study can find.
-
-
-_SCORES, _LABELS = np.array([-0.5, 0.2, 0.1, 0.1, 2.0]), np.array([0, 1, 0, 1, 1])
+# Intervals and what a study can find.
 
 
 def _cosine(values: Callable, dW: Tensor, keys: Tensor) -> Tensor:
@@ -36,35 +33,6 @@ def _power(spread: float, difference: float, S: int) -> float:
     return nct.sf(critical, S - 1, shift) + nct.cdf(-critical, S - 1, shift)
 
 
-calibration = Exercise(
-    hint="for each candidate, subtract its mean log-probability over the queries.",
-    passed="no candidate is preferred on average, and the queries still differ as before.",
-    right=lambda log_probs: log_probs - log_probs.mean(axis=0),
-    counts=lambda scores, log_probs: scores(log_probs) - scores(log_probs).mean(),
-    shapes=((7, 3),),
-    cases=lambda z: {
-        "a candidate still scores higher on average, or two queries differ otherwise.": (z.numpy(),),
-        "a constant bias towards one candidate still changes the scores.": ((z + torch.arange(3)).numpy(),),
-    },
-    mistakes={
-        "look at the axis of the mean: it runs over queries.": lambda p: p - p.mean(axis=1, keepdims=True),
-        "each candidate has a mean of its own.": lambda p: p - p.mean(),
-        "the difference between two queries' scores has changed.": lambda p: (p - p.mean(axis=0)) / p.std(axis=0),
-    },
-)
-auc = Exercise(
-    hint="compare every positive query with every negative one; a tie counts half.",
-    passed="order alone decides, ties count one half, swapping the classes mirrors the result.",
-    right=lambda scores, labels: (1 + np.sign(scores[labels == 1][:, None] - scores[labels == 0])).mean() / 2,
-    cases={
-        "perfectly ordered scores do not give 1; look at the comparison.": (_LABELS * 1.0, _LABELS),
-        "scores in reversed order do not give 0; look at its direction.": (-_LABELS * 1.0, _LABELS),
-        "equal scores do not give one half; how do ties count?": (np.zeros(5), _LABELS),
-        "five wins and a tie of six pairs do not give 5.5/6.": (_SCORES, _LABELS),
-        "an increasing transform of the scores changes the result; only order may matter.": (_SCORES**3, _LABELS),
-        "swapping the classes does not give one minus the result.": (_SCORES, 1 - _LABELS),
-    },
-)
 best_values = Exercise(
     hint="the nearest matrix with rows in the span of the keys is dW K^+ K; which factor holds the values?",
     passed="no other values of these tokens come nearer to the update.",
