@@ -72,18 +72,9 @@ def signals_by_autograd(outputs, answers, lr):
 def frozen_over_true(c, T):
     one = torch.ones(1, 1).double()
     layer = torch.zeros_like(one), one, one
-    true = duality.train_linear_layer(*layer, duality.GradientDescent(c), duality.full_batches(1, T)).W
-    return duality.frozen_errors_update(*layer, lr=c, steps=T) / true
-
-
-def stored_by_torch(mu, T):
-    """What torch.optim.SGD makes of a push of 1 at step t alone, for every t."""
-    w = torch.zeros(T).double().requires_grad_()
-    optimiser = torch.optim.SGD([w], lr=1.0, momentum=mu, nesterov=mu > 0)
-    for t in range(T):
-        w.grad = -torch.eye(T).double()[t]
-        optimiser.step()
-    return w
+    rule = duality.GradientDescent(c)
+    first, true = (duality.train_linear_layer(*layer, rule, duality.full_batches(1, n)).W for n in (1, T))
+    return T * first / true
 
 
 def gate_of_copies(g, c):
@@ -161,7 +152,6 @@ ANOTHER = {
     "outer_product_update": step_by_autograd,
     "cross_entropy_errors": signals_by_autograd,
     "frozen_factor": frozen_over_true,
-    "nesterov_coefficients": stored_by_torch,
     "context_update": lambda X, W_K, W_V: sum(torch.outer(W_V @ x, W_K @ x) for x in X.T),
     "constant_values": lambda q, K, v: tuple(
         attend(q, K, v.repeat(len(K), 1)) for attend in (duality.softmax_attention, duality.relaxed_attention)

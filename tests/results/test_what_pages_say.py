@@ -420,7 +420,7 @@ def test_verdict_rows_are_those_of_its_tables():
         assert found["the same"].estimate == pytest.approx(own) and found["another task"].estimate < own
 
 
-# idea_it_inspired and language_models
+# idea_it_inspired and momentum_attention
 
 
 @pytest.mark.parametrize(
@@ -441,14 +441,15 @@ def test_idea_it_inspired_stored_gaps(arm, said):
         np.testing.assert_allclose(each.estimate, (plain - other).mean(), atol=1e-3)
 
 
-def test_language_models_leads_rise_and_then_flatten():
-    """`language_models` once said that the lead of the previous value stays near 0.3 million tokens."""
+def test_momentum_attention_leads_rise_and_then_flatten():
+    """`momentum_attention`: both leads rise and then flatten."""
     plain, *variants = (language_model_results.table_of_arm(arm, "curve") for arm in ("plain", "momentum", "previous"))
     plain, *variants = (rows[rows["steps"] == 640] for rows in (plain, *variants))
     for variant in variants:
         lead = language_model_results.Matched.runs(variant, plain).tokens_saved()
         early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
         assert early + 0.05 < middle and early < middle < late and late - middle < middle - early
+    assert f"the previous value near {late:.1f} million" in sentence("momentum_attention", "*lead*")
 
 
 # vote, second_gpt

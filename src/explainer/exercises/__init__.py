@@ -13,12 +13,12 @@ from explainer.exercises.comparison import (
 )
 from explainer.exercises.duality import (
     permutation_invariant, order_dependent, rank_of_update, outer_product_update, cross_entropy_errors,
-    bias_attention, frozen_factor, nesterov_coefficients,
+    bias_attention, frozen_factor,
 )
 from explainer.exercises.linear_transformer import (
     isotropic_gamma, ridge_attention, noisy_gamma, landing_point, step_factor, slowest_half_life, scaled_prediction,
     paying_length, two_layers, newton_count, plain_rates, pool_posterior,
 )
 from explainer.exercises.momentum import (
-    momentum_average, momentum_dual, momentum_keys, joined_pairs, delta_errors, ascent_errors,
+    momentum_dual, delta_errors, ascent_errors,
 )
