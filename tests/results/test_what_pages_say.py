@@ -268,7 +268,7 @@ def test_minimal_pairs_without_the_pair_with_capitals():
 
 def test_minimal_pairs_cost_of_other_examples_is_that_of_the_verdict():
     """Chapter 11 says of the upper third what the second row of the verdict measures, and what descent would cost."""
-    row = next(one for name, one in verdict.three_rows_of_book().items() if "examples" in name)
+    row = next(one for name, one in verdict.threerows_of_book().items() if "examples" in name)
     said = sentence("minimal_pairs", "In the upper third of the layers, which the verdict takes")
     assert f"the yardstick is {row.ceiling.estimate:.2f}, and the fall is 0.000" in said
     assert {f"{abs(end):.3f}" for end in (row.measured.low, row.measured.high)} <= numbers(said.replace("−", ""))
@@ -395,13 +395,13 @@ def test_update_matrices_in_words():
 
 def test_verdict_rows():
     """Less than half of the way, no examples seen, about half by one vector, half of a new rule and little shared."""
-    found = {name: row.share for name, row in verdict._rows_of_book().items()}
+    found = {name: row.share for name, row in verdict.rows_of_book().items()}
     assert found["word pairs: like training"].low > 0.3 and found["word pairs: like training"].high < 0.5
     assert found["word pairs: on these examples"].low < 0 < found["word pairs: on these examples"].high < 0.1
     assert found["word pairs: carried by one vector"].estimate == pytest.approx(0.48, abs=0.01)
     assert found["new rule: learned"].estimate == pytest.approx(0.54, abs=0.01)
     assert found["new rule: like training"].high < 0.15
-    three = verdict.three_rows_of_book()
+    three = verdict.threerows_of_book()
     assert list(three) == ["word pairs: like training", "word pairs: on these examples", "new rule: learned"]
     assert {name: one.share for name, one in three.items()} == {name: found[name] for name in three}
     changes = contrast_results.both_grids("rule-contexts", "changes")
@@ -410,7 +410,7 @@ def test_verdict_rows():
 
 def test_verdict_rows_are_those_of_its_tables():
     words, rule = verdict.mechanisms_of_book().values()
-    likes = [verdict._rows_of_book()[f"{of}: like training"].share for of in ("word pairs", "new rule")]
+    likes = [verdict.rows_of_book()[f"{of}: like training"].share for of in ("word pairs", "new rule")]
     assert [words["like training"], rule["like training"]] == likes and len(words) > 1 < len(rule)
     changes = results("agreement", "changes")
     whole = (changes["epochs"] == 10) & (changes["rate"] == changes["lr"])
