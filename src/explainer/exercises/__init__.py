@@ -8,7 +8,7 @@ from explainer.exercises.attention import (
     look_back, value_matrix,
 )
 from explainer.exercises.comparison import (
-    calibration, auc, rec2ftp, holm, kendall_tau, best_values, draws_needed, not_excluded, power, core_hours,
+    calibration, auc, rec2ftp, holm, kendall_tau, draws_needed, not_excluded, power, core_hours,
     share_of_the_way, question_of, with_reversals, order_variance, fair_rates, shuffled_share, examples_to_override,
 )
 from explainer.exercises.duality import (
