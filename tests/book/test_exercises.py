@@ -14,7 +14,6 @@ from explainer import exercises
 from explainer.exercises.checks import Exercise
 from explainer.theory import (
     duality,
-    gradient_step_attention,
     linear_transformer,
     order,
     regression,
@@ -165,7 +164,6 @@ ANOTHER = {
     "scaled_prediction": scaled_inputs,
     "paying_length": risk_ratio,
     "value_matrix": values_by_autograd,
-    "best_values": lambda dW, keys: 3 * torch.linalg.lstsq(keys.T, dW.T).solution,
     "power": simulated_power,
     "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
     "pool_posterior": posterior,
@@ -180,14 +178,6 @@ def test_another_right_answer_passes(name, capsys):
     with torch.no_grad():
         getattr(exercises, name)(ANOTHER[name])
     assert capsys.readouterr().out.startswith("Passed: ")
-
-
-def test_the_best_values_reach_the_ceiling():
-    exercise = EXERCISES["best_values"]
-    for _, inputs in exercise.inputs():
-        assert exercise.same(
-            exercise.outcome(exercise.right, inputs), gradient_step_attention.update_cosine_ceiling(*inputs)
-        )
 
 
 def test_the_ridge_layer_is_ridge_regression_where_the_inputs_have_exactly_the_covariance():

@@ -16,7 +16,6 @@ from bookbuilder.renderers import _values
 from explainer import figures
 from explainer.figures import (
     attention_figures,
-    control_figures,
     learning_in_context_figures,
     linear_transformer_figures,
     measurement_figures,
@@ -54,9 +53,6 @@ DRAWN = {
         ["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"
     ),
     "bars": lambda: attention_figures.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
-    "clouds": lambda: control_figures.clouds_with_markers(
-        {"a": X[0], "b": X[1]}, {"m": {"a": 1, "b": 2}, "n": {"a": 0, "b": -1}}, "x"
-    ),
     "falling losses": lambda: attention_figures.falling_loss(
         [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
     ),

@@ -31,7 +31,6 @@ from explainer.theory import statistics
 
 CAPTIONS = {
     "story": ["swaps"], "claims": ["claims"],
-    "floors_and_ceilings": ["measures", "lessons"], "update_matrices": ["swaps"],
 }  # fmt: skip
 """Figures and tables with rows of trainings on other examples or on shuffled answers."""
 
@@ -177,7 +176,8 @@ def test_agreement_thirds():
         for high in ("trainings", "trainings_reordered")
     ]
     typed = {f"{of(shares):.2f}" for of in (min, max)}
-    for page, about in {"agreement": "Other floors and ceilings give", **places}.items():
+    places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale begins"}
+    for page, about in places.items():
         assert typed <= numbers(sentence(page, about)), page
 
 
@@ -230,6 +230,19 @@ def test_floors_and_ceilings_capitals():
     assert {"0.014", "0.008", "0.020", "0.13", "0.003"} <= numbers(sentence("floors_and_ceilings", "On capitals $"))
 
 
+def test_floors_and_ceilings_of_the_upper_third():
+    """Floors of another task and of shuffled answers, whichever side has them, both ceilings, and what they give."""
+    layers = results("shared-part", "layers")
+    mean = layers[layers["layer"] >= 20].groupby("task").mean(numeric_only=True).mean()
+    names = [f"{side}_{lesson}" for side in ("training", "context") for lesson in ("foreign", "shuffled")]
+    said = {f"{mean[name]:.2f}" for name in [*names, "trainings", "trainings_reordered"]}
+    ends = {"training_nonsense": "trainings", "context_nonsense": "trainings", "context_foreign": "trainings_reordered"}
+    for low, high in ends.items():
+        said.add(f"{(mean['own'] - mean[low]) / (mean[high] - mean[low]):.2f}")
+    found = sentence("floors_and_ceilings", "whichever side gets it") + sentence("floors_and_ceilings", "agree to 0.77")
+    assert said == numbers(found) - {"0.02"}, "the lower third"
+
+
 def test_floors_and_ceilings_noise():
     own = agreement_results.pairs_between(
         agreement_results.pairs("agreement"), agreement_results.ICL, agreement_results.FT
@@ -237,6 +250,24 @@ def test_floors_and_ceilings_noise():
     said = {"sim_aou_noise": 0.14, "sim_aou_tangent_uncentred": 0.29}
     assert {name: round(table_intervals.over_seeds(own, name).estimate, 2) for name in said} == said
     assert "0.14" in numbers(sentence("agreement", "Two unrelated changes would not score zero"))
+
+
+def test_floors_and_ceilings_update_matrices():
+    """A tenth, about the same with other examples on either side, less with another task; one settled difference."""
+    stored = agreement_results.pairs("agreement")
+    training, context, *_ = agreement_results.lesson_swaps(stored, "update_cosine").values()
+    assert training["the same"].estimate == pytest.approx(0.1, abs=0.01)
+    for swapped in (training, context):
+        other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement_results.FOREIGN))
+        assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
+    icl, ft = agreement_results.ICL, agreement_results.FT
+    own = agreement_results.pairs_between(stored, icl, ft)
+    for swapped, wanted in (
+        ((icl, replace(ft, lesson="other")), ["capitals"]),
+        ((replace(icl, lesson="other"), ft), []),
+    ):
+        less = table_intervals.by_task(own, "update_cosine", minus=agreement_results.pairs_between(stored, *swapped))
+        assert [task for task, each in less.items() if each.p_value < 0.05] == wanted
 
 
 def test_agreement_without_the_pair_with_capitals():
@@ -366,27 +397,6 @@ def test_causal_tests_single_steps():
     itself = verdict.Row.over_seeds(*(table_intervals.seed_means(results("causal-tests"), of) for of in columns))
     assert round(itself.share.estimate, 2) == 0.04
     assert round(accuracy(results("causal-tests", "queries"), "ft"), 2) == 0.09
-
-
-# update_matrices
-
-
-def test_update_matrices_in_words():
-    """A tenth, about the same with other examples on either side, less with another task; one settled difference."""
-    stored = agreement_results.pairs("agreement")
-    training, context, *_ = agreement_results.lesson_swaps(stored, "update_cosine").values()
-    assert training["the same"].estimate == pytest.approx(0.1, abs=0.01)
-    for swapped in (training, context):
-        other, foreign = (swapped[name].estimate for name in ("other examples of the task", agreement_results.FOREIGN))
-        assert abs(training["the same"].estimate - other) < 0.01 and foreign < 0.8 * other
-    icl, ft = agreement_results.ICL, agreement_results.FT
-    own = agreement_results.pairs_between(stored, icl, ft)
-    for swapped, wanted in (
-        ((icl, replace(ft, lesson="other")), ["capitals"]),
-        ((replace(icl, lesson="other"), ft), []),
-    ):
-        less = table_intervals.by_task(own, "update_cosine", minus=agreement_results.pairs_between(stored, *swapped))
-        assert [task for task, each in less.items() if each.p_value < 0.05] == wanted
 
 
 # verdict

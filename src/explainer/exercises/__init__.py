@@ -8,7 +8,7 @@ from explainer.exercises.attention import (
     look_back, value_matrix,
 )
 from explainer.exercises.comparison import (
-    best_values, draws_needed, not_excluded, power, core_hours,
+    draws_needed, not_excluded, power, core_hours,
     share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,
 )
 from explainer.exercises.duality import (
