@@ -301,7 +301,7 @@ def test_agreement_one_worked_pair_and_all_five():
 
 def test_agreement_cost_of_other_examples_is_that_of_the_verdict():
     """What the second row of the verdict measures, and what descent would cost."""
-    row = next(one for name, one in verdict.threerows_of_book().items() if "examples" in name)
+    row = next(one for name, one in verdict.three_rows_of_book().items() if "examples" in name)
     said = sentence("agreement", "In the upper third the yardstick")
     assert f"the yardstick is {row.ceiling.estimate:.2f} " in said and "falls by 0.000" in said
     assert {f"{abs(end):.3f}" for end in (row.measured.low, row.measured.high)} <= numbers(said.replace("−", ""))
@@ -410,7 +410,7 @@ def test_verdict_rows():
     assert found["word pairs: carried by one vector"].estimate == pytest.approx(0.48, abs=0.01)
     assert found["new rule: learned"].estimate == pytest.approx(0.54, abs=0.01)
     assert found["new rule: like training"].high < 0.15
-    three = verdict.threerows_of_book()
+    three = verdict.three_rows_of_book()
     assert list(three) == ["word pairs: like training", "word pairs: on these examples", "new rule: learned"]
     assert {name: one.share for name, one in three.items()} == {name: found[name] for name in three}
     changes = contrast_results.both_grids("rule-contexts", "changes")
