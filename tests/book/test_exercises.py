@@ -17,7 +17,6 @@ from explainer.theory import (
     linear_transformer,
     order,
     regression,
-    task_diversity,
 )
 
 EXERCISES = {name: each for name, each in vars(exercises).items() if isinstance(each, Exercise)}
@@ -126,11 +125,6 @@ def values_by_autograd(W_0, eta, n):
     return -eta * torch.autograd.grad((o - y).square().sum() / (2 * n), o)[0]
 
 
-def posterior(X, y, pool, noise):
-    inputs, targets = torch.cat([X, X[:1]])[None], torch.cat([y, y[:1]])[None]
-    return task_diversity._posterior(regression.Prompts(inputs, targets, pool[:1]), pool, noise)[0]
-
-
 def simulated_power(spread, difference, S):
     drawn = np.random.default_rng(0).normal(difference, spread, (40_000, S))
     return (abs(drawn.mean(1)) > student_t.ppf(0.975, S - 1) * drawn.std(1, ddof=1) / S**0.5).mean()
@@ -166,7 +160,6 @@ ANOTHER = {
     "value_matrix": values_by_autograd,
     "power": simulated_power,
     "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
-    "pool_posterior": posterior,
     "fair_rates": lambda n: [1 / (t + 1) for t in range(1, n + 1)],
     "shuffled_share": wrong_after_shuffling,
     "examples_to_override": turned,

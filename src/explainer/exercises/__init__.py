@@ -17,7 +17,7 @@ from explainer.exercises.duality import (
 )
 from explainer.exercises.linear_transformer import (
     isotropic_gamma, ridge_attention, noisy_gamma, landing_point, step_factor, slowest_half_life, scaled_prediction,
-    paying_length, two_layers, newton_count, plain_rates, pool_posterior,
+    paying_length, plain_rates,
 )
 from explainer.exercises.momentum import (
     momentum_dual, delta_errors, ascent_errors,
