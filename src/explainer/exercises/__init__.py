@@ -20,5 +20,5 @@ from explainer.exercises.linear_transformer import (
     paying_length, two_layers, newton_count, plain_rates, pool_posterior,
 )
 from explainer.exercises.momentum import (
-    momentum_dual, delta_errors, ascent_errors,
+    momentum_dual, ascent_errors,
 )
