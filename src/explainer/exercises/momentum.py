@@ -44,7 +44,7 @@ momentum_dual = Exercise(
     },
 )
 ascent_errors = Exercise(
-    hint="L = (rate * keys @ keys.T).tril(-1), then torch.linalg.solve with I - L, or is it I + L?",
+    hint="L = (rate * keys @ keys.T).tril(-1), then torch.linalg.solve(I - L, ...).",
     passed="ascent with turned values, without a loop over tokens.",
     right=lambda keys, values, rate: fast_weights.errors(keys, -values, -rate),
     shapes=((6, 4), (6, 3)),
