@@ -20,5 +20,5 @@ from explainer.exercises.linear_transformer import (
     paying_length, plain_rates,
 )
 from explainer.exercises.momentum import (
-    momentum_dual, delta_errors, ascent_errors,
+    momentum_dual, ascent_errors,
 )
