@@ -27,9 +27,9 @@ from explainer_lab import lab_lessons, new_rule, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.lab_lessons import N_RANDOM
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
-from explainer_lab.vote import head_mask, named_heads, random_like
+from explainer_lab.vote import KNOWN, head_mask, named_heads, random_like
 
-MEANS = ("antonyms", "capitals", "past", "plurals", "suffix", "first word", "category")
+MEANS = (*KNOWN, "suffix", "first word", "category")
 
 
 @dataclass(frozen=True, kw_only=True)

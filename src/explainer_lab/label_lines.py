@@ -114,14 +114,9 @@ def _values(lesson: VoteLesson, heads: Mapping[str, Tensor]) -> tuple[list[dict[
                 a = vote.attention_to_lines(longer.passed(lesson.queries).at_last(), longer.lines)
                 row = {"place": place, "form": form, "label": given, "p": p}
                 for name, mask in heads.items():
-                    of_heads = own[mask]  # (heads, c)
-                    share = a[:, mask, len(before)] / a[:, mask].sum(-1)
-                    row |= {
-                        f"written_{name}": vote.margin(of_heads, torch.tensor(given)).mean().item(),
-                        f"most_{name}": (of_heads.argmax(-1) == given).float().mean().item(),
-                        f"attention_same_{name}": share[right == c].mean().item(),
-                        f"attention_other_{name}": share[right != c].mean().item(),
-                    }
+                    share = (a[:, mask, len(before)] / a[:, mask].sum(-1))[right == c]
+                    row[f"written_{name}"] = vote.margin(own[mask], torch.tensor(given)).mean().item()
+                    row[f"attention_same_{name}"] = share.mean().item()
                 rows.append(row)
                 of_layers.append(vote.margin(own, torch.tensor(given)).mean(1))
             for layer, written in enumerate(torch.stack(of_layers).mean(0).tolist()):
@@ -155,7 +150,6 @@ def _keys(lesson: VoteLesson, heads: Tensor) -> Iterator[dict[str, Any]]:
     """Rows by site and block: shares of attention to the answer's label and the next, before and after; answers."""
     y, sites = lesson.label_of_line, _sites(lesson)
     order, labels = _turned(y), one_hot(y, 4).float()
-    right = torch.tensor([query.label for query in lesson.queries])
     layers = architectures.architecture(lesson.checkpoint.model).layers
 
     def asked(prefix: Prefix) -> tuple[Float[Tensor, "n c"], Int[Tensor, " n"]]:
@@ -187,11 +181,8 @@ def _keys(lesson: VoteLesson, heads: Tensor) -> Iterator[dict[str, Any]]:
                 "block": block,
                 "before_answer": share(votes, answer),
                 "before_next": share(votes, following),
-                "after_answer": share(after, answer),
                 "after_next": share(after, following),
                 "next": (given == following).float().mean().item(),
-                "same": (given == answer).float().mean().item(),
-                "right": (given == right).float().mean().item(),
             }
 
 
@@ -216,7 +207,7 @@ class LabelLines(OnCheckpoint[_LinesSetting]):
         sets = vote.head_sets(setting, shape, "A")
         m = vote.MAIN[setting.sizes]
         if setting.part == "values":
-            chosen = {"effect": sets[f"effect {m}"], "random": sets[f"random {m}"], "all": sets["all"]}
+            chosen = {name: sets[f"{name} {m}"] for name in ("effect", "random")}
             tables["lines"], tables["layers"] = _values(lesson, chosen)
         else:
             tables["exchanges"] = list(_keys(lesson, sets[f"effect {m}"]))

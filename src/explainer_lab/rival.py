@@ -200,10 +200,7 @@ def _output_projection(layer: Layer, outputs: Float[Tensor, "*n heads d_v"]) -> 
 
 
 def _vectors(rival: _Rival, heads: _Heads) -> tuple[_PutIn, dict[str, dict[str, list[float]]]]:
-    """Task vectors and vectors of heads, with the layer that is best on selection queries for each kind.
-
-    No vectors of heads where a norm stands between what they put out and the residual stream.
-    """
+    """Task vectors and, where no norm follows heads, theirs, with the layer that is best on selection queries."""
     selected = rival.selected
     changes = {name: asked.stream_change.mean(0) for name, asked in selected.items()}
     layers = {"vector": selected[""].by_layer(leave_one_out_mean(selected[""].stream_change))}

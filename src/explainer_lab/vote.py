@@ -10,7 +10,8 @@ together stays, and only how it is spread over the lines changes.
 - *exchanged*: of each four lines in a row, that of the answer's label and that of another change places.
 
 Heads are ranked by what *flat* costs the answer's logit, on draws and a kind of cue that are never reported; a grid
-names them, in this order. The plan and the predictions, from before the runs, are in published/PLANS.md.
+names them, in this order. On a known task every line has a label of its own, its answer. The plan and the predictions,
+from before the runs, are in published/PLANS.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from explainer.compare import controls
 from explainer.compare.cued_words import CUES
+from explainer.data import tasks
 from explainer.data.files import Tables
 from explainer.data.tasks import Example, Task
 from explainer.errors import require
@@ -47,6 +50,9 @@ LABELS: Mapping[str, tuple[str, ...]] = {
 
 TEMPLATES: Mapping[str, str] = {"arrow": new_rule.TASK.template, "output": "Input: {word} Output:"}
 
+KNOWN = ("antonyms", "capitals", "past", "plurals")
+"""Tasks that a model knows."""
+
 SIZES: Mapping[str, tuple[int, ...]] = {"all": (1, 2, 5, 10, 20, 40, 80), "ten": (10,), "one": (1, 2, 5, 10)}
 """Numbers of heads, the strongest first."""
 
@@ -62,7 +68,7 @@ _LOOKS = 0.01  # a head with less attention to all labels together is not tried
 
 @dataclass(frozen=True, kw_only=True)
 class VoteSetting(on_checkpoint.CheckpointSetting):
-    """A rule as in `new_rule`, with labels of `LABELS` and a template of `TEMPLATES`.
+    """A rule as in `new_rule`, with labels of `LABELS` and a template of `TEMPLATES`; or `cue` is one of KNOWN.
 
     `part` is "rank", which tries every head alone, or "edits", which edits sets of heads: the strongest in the order of
     `effect`, as "18.6 20.5" (layer.head), so many as SIZES has for `sizes`; and beside those of MAIN as many of the
@@ -82,7 +88,7 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
     least: ClassVar = {"k": 4, "n_queries": 4}
     known: ClassVar = {
         "part": ("rank", "edits"),
-        "cue": CUES,
+        "cue": (*CUES, *KNOWN),
         "labels": LABELS,
         "template": TEMPLATES,
         "sizes": SIZES,
@@ -108,14 +114,18 @@ class VoteLesson:
 
     checkpoint: Checkpoint
     task: Task
-    labels: Sequence[str]
+    labels: Sequence[str]  # none of a known task
     shown: Sequence[Example]
     queries: Sequence[Example]
     others: Sequence[Example]
 
     @classmethod
     def of(cls, checkpoint: Checkpoint, setting: VoteSetting, rule: str) -> "VoteLesson":
-        """The lesson of a draw under rule A or B."""
+        """The lesson of a draw under rule A or B, or of a known task."""
+        if setting.cue in KNOWN:
+            data = tasks.load(setting.cue)
+            task, shown = controls.own(data, setting.k, setting.seed)
+            return cls(checkpoint, task, (), shown, tasks.queries(data, setting.n_queries, setting.seed), ())
         labels = LABELS[setting.labels]
         task = replace(new_rule.TASK, template=TEMPLATES[setting.template], labels=labels)
         data = new_rule.data(setting.cue, setting.seed, rule, 2 * setting.k, setting.n_queries)
@@ -145,8 +155,8 @@ class VoteLesson:
 
     @cached_property
     def label_of_line(self) -> Int[Tensor, " k"]:
-        """The number of the label of each line."""
-        return torch.tensor([example.label for example in self.shown])
+        """The number of the label of each line, or of the line."""
+        return torch.tensor([i if example.label is None else example.label for i, example in enumerate(self.shown)])
 
     def passed(self, examples: Sequence[Example], prefix: Prefix | None = None) -> Pass:
         """Some words after the context, or after one that was changed."""
@@ -155,7 +165,9 @@ class VoteLesson:
 
     @cached_property
     def tokens(self) -> Int[Tensor, " c"]:
-        """Where labels part, the token of each, which is the same after every word."""
+        """Where labels part, the token of each, the same after every word; of a known task the first of each line."""
+        if not self.labels:
+            return torch.tensor(self.spans.ids)[list(self.spans.answers)]
         (tokens,) = {tuple(its) for its in scoring.label_tokens(self.checkpoint, self.task, self.queries)}
         return torch.tensor(tokens)
 
@@ -283,15 +295,13 @@ def head_sets(setting: VoteSetting, shape: Sequence[int], rule: str) -> dict[str
 def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]], m: int) -> Iterator[dict[str, Any]]:
     """A row for each edit of each set: how often the right label, the one that is aimed at, or the same is given.
 
-    By the four labels, and ("_all") by the most probable of all tokens; `log_odds` is what the edit adds to the logit
-    of the label that is aimed at, above that of the answer. What aims is done for each of the other labels in turn.
+    By the labels, and ("_all") by the most probable of all tokens. What aims is done for three other labels in turn.
     """
     passed, y = lesson.passed(lesson.queries), lesson.label_of_line
     last, k, n = passed.at_last(), len(y), len(lesson.queries)
-    right = torch.tensor([query.label for query in lesson.queries])
-    before = last.run().logits
-    answer = before[:, lesson.tokens].argmax(-1)
-    aims = [(answer + j) % 4 for j in (1, 2, 3)]
+    right = torch.tensor(scoring.distinguishing_tokens(lesson.checkpoint, lesson.task, lesson.queries))
+    answer = last.run().logits[:, lesson.tokens].argmax(-1)
+    aimed = torch.stack([(answer + j) % len(lesson.tokens) for j in (1, 2, 3)])
 
     def rows(
         edit: str,
@@ -308,30 +318,25 @@ def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]],
         for name, of_labels, most in zip(names, *(each.unflatten(0, (len(names), -1)) for each in its), strict=True):
             given = of_labels.argmax(-1)
             row = {"edit": edit, "heads": name, "dose": dose, "every_token": every}
-            row |= {"right": given == right, "same": given == answer, "right_all": most == lesson.tokens[right]}
-            if len(mixes) > 1:
-                aimed = torch.stack(aims)
-                up = of_labels - before[:, lesson.tokens]
-                odds = (
-                    up.gather(-1, aimed[..., None])[..., 0] - up.gather(-1, answer.expand_as(aimed)[..., None])[..., 0]
-                )
-                row |= {"aimed": given == aimed, "aimed_all": most == lesson.tokens[aimed], "log_odds": odds}
-            else:
-                row |= dict.fromkeys(("aimed", "aimed_all", "log_odds"), torch.tensor(torch.nan))
+            row |= {"right": lesson.tokens[given] == right, "same": given == answer, "right_all": most == right}
+            towards = {"aimed": given == aimed, "aimed_all": most == lesson.tokens[aimed]}
+            row |= towards if len(mixes) > 1 else dict.fromkeys(towards, torch.tensor(torch.nan))
             yield {c: v.float().mean().item() if isinstance(v, Tensor) else v for c, v in row.items()}
 
     flat = [torch.full((n, k, k), 1 / k)]
-    exchanged = [_exchanged(y, answer, c) for c in aims]
     main = [name for name in sets if name.endswith(f" {m}") or name == "all"]
     strongest = [name for name in sets if name.startswith("effect")]
     yield from rows("none", ["all"], [torch.eye(k).expand(n, k, k)])
     yield from rows("flat", list(sets), flat)
     yield from rows("flat others", [*strongest, f"random {m}"], flat, but=True)
-    yield from rows("exchanged", list(sets), exchanged)
     for dose in DOSES:
-        moved = [_moved(y, c, dose) for c in aims]
+        moved = [_moved(y, c, dose) for c in aimed]
         some = {_USUAL_DOSE: list(sets), 1.0: main}.get(dose, [f"effect {m}"])
         yield from rows("moved", some, moved, dose=dose)
+    if not lesson.labels:
+        return
+    exchanged = [_exchanged(y, answer, c) for c in aimed]
+    yield from rows("exchanged", list(sets), exchanged)
     for edit, mixes in {"flat": flat, "exchanged": exchanged}.items():
         yield from rows(edit, [f"effect {m}", f"random {m}", "all"], mixes, every=True)
 
@@ -367,6 +372,11 @@ class Vote(OnCheckpoint[VoteSetting]):
     shown = ("right",)
     usual: ClassVar = {"k": 16, "n_queries": 24}
 
+    def parts(self, setting: VoteSetting) -> dict[str, Any]:
+        """Weights, and data of a known task."""
+        data = {"data": self._data_digest(setting.cue)} if setting.cue in KNOWN else {}
+        return {"weights": self._weights(setting.checkpoint), **data}
+
     def compute(self, setting: VoteSetting, *, progress: bool) -> Computed:
         """One setting.
 
@@ -375,7 +385,7 @@ class Vote(OnCheckpoint[VoteSetting]):
         - "edits", "queries", of part "edits": see `_edits` and `_votes`.
         """
         checkpoint, tables = self._load(setting.checkpoint), {"heads": [], "edits": [], "queries": []}
-        for rule in "AB":
+        for rule in "A" if setting.cue in KNOWN else "AB":
             lesson = VoteLesson.of(checkpoint, setting, rule)
             if setting.part == "rank":
                 tables["heads"] += [{"rule": rule} | row for row in by_head(_rank(lesson))]
@@ -383,12 +393,12 @@ class Vote(OnCheckpoint[VoteSetting]):
             shape = checkpoint.model.config.num_hidden_layers, checkpoint.model.config.num_attention_heads
             sets = head_sets(setting, shape, rule)
             tables["edits"] += [{"rule": rule, **row} for row in _edits(lesson, sets, MAIN[setting.sizes])]
-            tables["queries"] += [
-                {"rule": rule, **row} for row in _votes(lesson, sets[f"effect {MAIN[setting.sizes]}"])
-            ]
-        right = [row["right"] for row in tables["edits"] if row["edit"] == "none"]
+            votes = _votes(lesson, sets[f"effect {MAIN[setting.sizes]}"]) if lesson.labels else ()
+            tables["queries"] += [{"rule": rule, **row} for row in votes]
+        count = "right_all" if setting.cue in KNOWN else "right"
+        right = [row[count] for row in tables["edits"] if row["edit"] == "none"]
         found: Tables = {name: as_columns(rows) for name, rows in tables.items() if rows}
         return Computed(
             {"settings": {"right": float(np.mean(right)) if right else None}} | found,
-            self._provenance(checkpoint, new_rule.TASK),
+            self._provenance(checkpoint, lesson.task),
         )

@@ -16,7 +16,6 @@ from explainer.theory import (
     duality,
     gradient_step_attention,
     linear_transformer,
-    metrics,
     order,
     regression,
     task_diversity,
@@ -166,8 +165,6 @@ ANOTHER = {
     "scaled_prediction": scaled_inputs,
     "paying_length": risk_ratio,
     "value_matrix": values_by_autograd,
-    "rec2ftp": lambda *right: metrics.rec2ftp(*map(torch.from_numpy, right)),
-    "kendall_tau": lambda x, y: metrics.kendall_tau_a(torch.tensor(x), torch.tensor(y)),
     "best_values": lambda dW, keys: 3 * torch.linalg.lstsq(keys.T, dW.T).solution,
     "power": simulated_power,
     "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
@@ -224,7 +221,6 @@ OTHERS = [
     ("constant_values", lambda q, K, v: (v, 2 * v), "wrong is result 2 of 2"),
     ("rank_of_update", lambda n, d, d_v: "three", "returned str, not numbers"),
     ("not_excluded", lambda d: abs(np.mean(d)) + 1.96 * np.std(d) / len(d) ** 0.5, "has S - 1 in its denominator"),
-    ("with_reversals", lambda lesson: [*EXERCISES["with_reversals"].right(lesson), ("a", "b")], "not right"),
 ]
 
 

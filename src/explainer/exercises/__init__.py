@@ -8,8 +8,8 @@ from explainer.exercises.attention import (
     look_back, value_matrix,
 )
 from explainer.exercises.comparison import (
-    calibration, auc, rec2ftp, holm, kendall_tau, best_values, draws_needed, not_excluded, power, core_hours,
-    share_of_the_way, question_of, with_reversals, order_variance, fair_rates, shuffled_share, examples_to_override,
+    best_values, draws_needed, not_excluded, power, core_hours,
+    share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,
 )
 from explainer.exercises.duality import (
     permutation_invariant, order_dependent, rank_of_update, outer_product_update, cross_entropy_errors,

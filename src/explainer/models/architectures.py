@@ -221,7 +221,7 @@ def architecture(model: PreTrainedModel) -> Architecture:
 
 
 def refusal(model: PreTrainedModel, measure: str) -> str | None:
-    """Why a measure cannot be taken of the family of a model; None where it can, or `architecture` refuses the family."""
+    """Why a measure cannot be taken of a model's family; None where it can, or `architecture` refuses the family."""
     return FAMILIES.get(model.config.model_type, _Family()).refused.get(measure)
 
 
