@@ -4,8 +4,8 @@
 # fmt: off
 from explainer.exercises.attention import (
     softmax, softmax_attention, causal_attention, linear_attention, kept_numbers, split_terms, context_update,
-    fine_tuning_update, constant_values, copied_gate, first_order, one_query_update, induction_score, head_off,
-    look_back, value_matrix,
+    fine_tuning_update, constant_values, copied_gate, first_order, one_query_update, look_back,
+    value_matrix,
 )
 from explainer.exercises.comparison import (
     draws_needed, not_excluded, power, core_hours,
