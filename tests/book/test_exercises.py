@@ -14,11 +14,8 @@ from explainer import exercises
 from explainer.exercises.checks import Exercise
 from explainer.theory import (
     duality,
-    gradient_step_attention,
     linear_transformer,
     order,
-    regression,
-    task_diversity,
 )
 
 EXERCISES = {name: each for name, each in vars(exercises).items() if isinstance(each, Exercise)}
@@ -72,18 +69,9 @@ def signals_by_autograd(outputs, answers, lr):
 def frozen_over_true(c, T):
     one = torch.ones(1, 1).double()
     layer = torch.zeros_like(one), one, one
-    true = duality.train_linear_layer(*layer, duality.GradientDescent(c), duality.full_batches(1, T)).W
-    return duality.frozen_errors_update(*layer, lr=c, steps=T) / true
-
-
-def stored_by_torch(mu, T):
-    """What torch.optim.SGD makes of a push of 1 at step t alone, for every t."""
-    w = torch.zeros(T).double().requires_grad_()
-    optimiser = torch.optim.SGD([w], lr=1.0, momentum=mu, nesterov=mu > 0)
-    for t in range(T):
-        w.grad = -torch.eye(T).double()[t]
-        optimiser.step()
-    return w
+    rule = duality.GradientDescent(c)
+    first, true = (duality.train_linear_layer(*layer, rule, duality.full_batches(1, n)).W for n in (1, T))
+    return T * first / true
 
 
 def gate_of_copies(g, c):
@@ -124,11 +112,6 @@ def values_by_autograd(W_0, eta, n):
     return -eta * torch.autograd.grad((o - y).square().sum() / (2 * n), o)[0]
 
 
-def posterior(X, y, pool, noise):
-    inputs, targets = torch.cat([X, X[:1]])[None], torch.cat([y, y[:1]])[None]
-    return task_diversity._posterior(regression.Prompts(inputs, targets, pool[:1]), pool, noise)[0]
-
-
 def simulated_power(spread, difference, S):
     drawn = np.random.default_rng(0).normal(difference, spread, (40_000, S))
     return (abs(drawn.mean(1)) > student_t.ppf(0.975, S - 1) * drawn.std(1, ddof=1) / S**0.5).mean()
@@ -149,7 +132,6 @@ ANOTHER = {
     "outer_product_update": step_by_autograd,
     "cross_entropy_errors": signals_by_autograd,
     "frozen_factor": frozen_over_true,
-    "nesterov_coefficients": stored_by_torch,
     "context_update": lambda X, W_K, W_V: sum(torch.outer(W_V @ x, W_K @ x) for x in X.T),
     "constant_values": lambda q, K, v: tuple(
         attend(q, K, v.repeat(len(K), 1)) for attend in (duality.softmax_attention, duality.relaxed_attention)
@@ -160,10 +142,8 @@ ANOTHER = {
     "scaled_prediction": scaled_inputs,
     "paying_length": risk_ratio,
     "value_matrix": values_by_autograd,
-    "best_values": lambda dW, keys: 3 * torch.linalg.lstsq(keys.T, dW.T).solution,
     "power": simulated_power,
     "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
-    "pool_posterior": posterior,
     "fair_rates": lambda n: [1 / (t + 1) for t in range(1, n + 1)],
     "shuffled_share": wrong_after_shuffling,
     "examples_to_override": turned,
@@ -175,14 +155,6 @@ def test_another_right_answer_passes(name, capsys):
     with torch.no_grad():
         getattr(exercises, name)(ANOTHER[name])
     assert capsys.readouterr().out.startswith("Passed: ")
-
-
-def test_the_best_values_reach_the_ceiling():
-    exercise = EXERCISES["best_values"]
-    for _, inputs in exercise.inputs():
-        assert exercise.same(
-            exercise.outcome(exercise.right, inputs), gradient_step_attention.update_cosine_ceiling(*inputs)
-        )
 
 
 def test_noise_leaves_the_risk_without_a_slope_at_the_inverse_of_noisy_gamma():
@@ -206,7 +178,6 @@ OTHERS = [
     ("constant_values", lambda q, K, v: (v, 2 * v), "wrong is result 2 of 2"),
     ("rank_of_update", lambda n, d, d_v: "three", "returned str, not numbers"),
     ("not_excluded", lambda d: abs(np.mean(d)) + 1.96 * np.std(d) / len(d) ** 0.5, "has S - 1 in its denominator"),
-    ("with_reversals", lambda lesson: [*EXERCISES["with_reversals"].right(lesson), ("a", "b")], "not right"),
 ]
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -17,7 +16,6 @@ from bookbuilder.renderers import _values
 from explainer import figures
 from explainer.figures import (
     attention_figures,
-    control_figures,
     learning_in_context_figures,
     linear_transformer_figures,
     measurement_figures,
@@ -38,8 +36,7 @@ DOTS = {
 }
 FLOORS, QUOTED = {"one": {"y": {"b": 0.1}, "chance": {"a": ALIKE}}}, {"one": {"y": {"b": 0.5}, "paper": {"c": 0.4}}}
 CURVES = {"one": {"s": {16: B, 1: A}, "t": {4: ALIKE, 16: A}}, "two": {"t": {4: B}}, "three": {"s": {1: B}}}
-TIMES, GAPS = [0, 0.1, 0.4, 2.0, 9.0], pd.DataFrame(np.vstack([X, X + 1]), np.arange(1, 9) * 1e6)
-PATHS = {"a": np.array([[-3.0, 1.0], [0.0, 0.5]]), "b": np.array([[2.0, -1.0], [0.5, 0.25]])}
+TIMES = [0, 0.1, 0.4, 2.0, 9.0]
 BOTH = {"N = 5": ([1, 10], [1.0, 0.1]), "N = 20": ([2, 10], [2.0, 0.5])}
 DRAWN = {
     "dots": lambda: figures.dot_plot(DOTS["one"], "x", floors=FLOORS["one"], quoted=QUOTED["one"]),
@@ -52,19 +49,13 @@ DRAWN = {
     "panels of curves": lambda: figures.curve_panels(CURVES, "x", floors={"one": {"t": {4: A}}}),
     "panels of curves by rank": lambda: figures.curve_panels(CURVES, "x", columns=2, by_rank=True),
     "matrices": lambda: figures.matrices({"a": X - 1, "b": X}),
-    "matrices with axes": lambda: figures.matrices({"a": X - 1, "b": X}, ("y", "x")),
     "tokens": lambda: attention_figures.bar_per_token(
         ["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"
     ),
     "bars": lambda: attention_figures.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
-    "clouds": lambda: control_figures.clouds_with_markers(
-        {"a": X[0], "b": X[1]}, {"m": {"a": 1, "b": 2}, "n": {"a": 0, "b": -1}}, "x"
-    ),
     "falling losses": lambda: attention_figures.falling_loss(
         [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
     ),
-    "heads": lambda: attention_figures.head_scores({"a": X / 4, "b": X / 5}, {"a": [(3, 2)], "b": [(0, 1)]}),
-    "gaps": lambda: momentum_figures.gap_curves({"a": GAPS, "b": GAPS[[0]]}),
     "effects": lambda: momentum_figures.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
     "layer and step": lambda: linear_transformer_figures.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),
     "learning": lambda: linear_transformer_figures.learning_curves(
@@ -82,8 +73,6 @@ DRAWN = {
     "points on one log axis": lambda: measurement_figures.points_on_curves(
         BOTH, {"GPT": {5: B}}, "x", "y", levels={"third": 1 / 3}, marks={"here": 8}, log="y"
     ),
-    "paths": lambda: momentum_figures.optimiser_paths(PATHS, kappa=4, levels=[2, 8]),
-    "coefficients": lambda: momentum_figures.recalled_coefficients(X[0], X[1], X, X / 2, 0.9),
     "errors by spread": lambda: attention_figures.quartile_bands(
         [0.25, 1, 4], {"a": X.T, "b": X.T / 2}, "x", "y", [0.01, 0.1, 1]
     ),

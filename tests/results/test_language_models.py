@@ -43,12 +43,6 @@ def test_runs_are_matched_by_all_but_the_average():
     assert Matched.runs(own_rate, PLAIN)[1]["setting"].unique() == ["none-0-0.003"]
 
 
-def test_gap_is_plain_minus_variant_pair_by_pair():
-    gaps = Matched.runs(CURVE, PLAIN_CURVE).loss_reduction()
-    assert gaps.index.tolist() == [10, 20, 30] and gaps.columns.tolist() == [0, 1, 2]
-    np.testing.assert_allclose(gaps.T, [[-0.5, 0.5, 1], [-0.5, 0.5, 2], [-0.5, 0.5, 3]])
-
-
 def test_tokens_to_reach_a_loss():
     curve = pd.Series([5.0, 4.0, 2.0], [10, 20, 30])
     reached = [language_model_results._tokens_to_reach(curve, loss) for loss in (6.0, 5.0, 4.5, 3.0, 2.0)]

@@ -4,21 +4,20 @@
 # fmt: off
 from explainer.exercises.attention import (
     softmax, softmax_attention, causal_attention, linear_attention, kept_numbers, split_terms, context_update,
-    fine_tuning_update, constant_values, copied_gate, first_order, one_query_update, induction_score, head_off,
-    look_back, value_matrix,
+    fine_tuning_update, constant_values, copied_gate, first_order, one_query_update, look_back,
+    value_matrix,
 )
 from explainer.exercises.comparison import (
-    calibration, auc, best_values, draws_needed, not_excluded, power, core_hours,
-    share_of_the_way, question_of, with_reversals, order_variance, fair_rates, shuffled_share, examples_to_override,
+    draws_needed, not_excluded, power, core_hours,
+    share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,
 )
 from explainer.exercises.duality import (
     permutation_invariant, order_dependent, rank_of_update, outer_product_update, cross_entropy_errors,
-    bias_attention, frozen_factor, nesterov_coefficients,
+    bias_attention, frozen_factor,
 )
 from explainer.exercises.linear_transformer import (
-    isotropic_gamma, noisy_gamma, landing_point, scaled_prediction,
-    paying_length, two_layers, newton_count, plain_rates, pool_posterior,
+    isotropic_gamma, noisy_gamma, landing_point, scaled_prediction, paying_length, plain_rates,
 )
 from explainer.exercises.momentum import (
-    momentum_average, momentum_dual, momentum_keys, joined_pairs, delta_errors, ascent_errors,
+    momentum_dual, ascent_errors,
 )

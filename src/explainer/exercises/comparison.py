@@ -10,17 +10,9 @@ from scipy.stats import t as student_t
 from torch import Tensor
 
 from explainer.exercises.checks import Exercise, Inputs
-from explainer.theory import fast_weights, order, statistics
+from explainer.theory import fast_weights, statistics
 
-# Scores, ranks, intervals and what a study can find.
-
-
-_SCORES, _LABELS = np.array([-0.5, 0.2, 0.1, 0.1, 2.0]), np.array([0, 1, 0, 1, 1])
-
-
-def _cosine(values: Callable, dW: Tensor, keys: Tensor) -> Tensor:
-    update = values(dW, keys).T @ keys
-    return (update * dW).sum() / (update.norm() * dW.norm())
+# Intervals and what a study can find.
 
 
 def _quantile(draws: int) -> float:
@@ -36,47 +28,6 @@ def _power(spread: float, difference: float, S: int) -> float:
     return nct.sf(critical, S - 1, shift) + nct.cdf(-critical, S - 1, shift)
 
 
-calibration = Exercise(
-    hint="for each candidate, subtract its mean log-probability over the queries.",
-    passed="no candidate is preferred on average, and the queries still differ as before.",
-    right=lambda log_probs: log_probs - log_probs.mean(axis=0),
-    counts=lambda scores, log_probs: scores(log_probs) - scores(log_probs).mean(),
-    shapes=((7, 3),),
-    cases=lambda z: {
-        "a candidate still scores higher on average, or two queries differ otherwise.": (z.numpy(),),
-        "a constant bias towards one candidate still changes the scores.": ((z + torch.arange(3)).numpy(),),
-    },
-    mistakes={
-        "look at the axis of the mean: it runs over queries.": lambda p: p - p.mean(axis=1, keepdims=True),
-        "each candidate has a mean of its own.": lambda p: p - p.mean(),
-        "the difference between two queries' scores has changed.": lambda p: (p - p.mean(axis=0)) / p.std(axis=0),
-    },
-)
-auc = Exercise(
-    hint="compare every positive query with every negative one; a tie counts half.",
-    passed="order alone decides, ties count one half, swapping the classes mirrors the result.",
-    right=lambda scores, labels: (1 + np.sign(scores[labels == 1][:, None] - scores[labels == 0])).mean() / 2,
-    cases={
-        "perfectly ordered scores do not give 1; look at the comparison.": (_LABELS * 1.0, _LABELS),
-        "scores in reversed order do not give 0; look at its direction.": (-_LABELS * 1.0, _LABELS),
-        "equal scores do not give one half; how do ties count?": (np.zeros(5), _LABELS),
-        "five wins and a tie of six pairs do not give 5.5/6.": (_SCORES, _LABELS),
-        "an increasing transform of the scores changes the result; only order may matter.": (_SCORES**3, _LABELS),
-        "swapping the classes does not give one minus the result.": (_SCORES, 1 - _LABELS),
-    },
-)
-best_values = Exercise(
-    hint="the nearest matrix with rows in the span of the keys is dW K^+ K; which factor holds the values?",
-    passed="no other values of these tokens come nearer to the update.",
-    right=lambda dW, keys: (dW @ torch.linalg.pinv(keys)).T,
-    counts=_cosine,
-    shapes=((3, 4), (3, 4), (2, 7), (4, 7)),
-    cases=lambda dW, keys, wide, many: {
-        "with a single key k, the value should point along dW k; look at the sign and the side.": (dW, keys[:1]),
-        "the cosine is not the highest that can be reached.": [(dW, keys), (wide, many)],
-    },
-    mistakes={"keys share directions, so project on all of them together.": lambda dW, keys: keys @ dW.T},
-)
 draws_needed = Exercise(
     hint="the half width with S draws is t(.975, S - 1) times the spread over the root of S.",
     passed="so many draws settle a difference of this size, if the spread is right.",
@@ -138,10 +89,6 @@ def _answers(z: Tensor) -> list[Inputs]:
     return [(W, b) for b in basis[3:6]]
 
 
-def _both(lesson: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [*lesson, *((b, a) for a, b in lesson)]
-
-
 def _weights(rates: Callable, n: int) -> Tensor:
     """What the delta rule weighs n pairs of one unit key with, over the mean weight."""
     key = torch.ones(n, 1, dtype=torch.float64)
@@ -156,29 +103,6 @@ question_of = Exercise(
     shapes=((8, 8),),
     cases=_answers,
     mistakes={"W b is zero: the layer does not know the way back.": lambda W, b: W @ b},
-)
-with_reversals = Exercise(
-    hint="walk through the lesson once; after each line write it backward, unless it is there already.",
-    passed="a lesson in both directions.",
-    right=lambda lesson: list(dict.fromkeys(_both(lesson))),
-    counts=lambda answer, lesson: sorted(map(tuple, answer(lesson))),
-    cases=[([("blicket", "wheel"), ("dax", "river"), ("wheel", "blicket")],)],
-    mistakes={
-        "a line stands there twice, and would be trained twice; look before you add.": _both,
-        "a line of the lesson is missing; keep them all.": lambda lesson: [(b, a) for a, b in lesson],
-        "what the lesson implies is missing; turn every line around.": list,
-    },
-)
-order_variance = Exercise(
-    hint="the variance over orders is a product of two sums of squares, divided by n - 1.",
-    passed="also for twelve demonstrations, whose 479,001,600 orders nobody lists.",
-    right=order.order_variance,
-    shapes=((2, 2), (2, 3), (2, 12)),
-    cases=lambda *pairs: {"both sums are of squares around the mean.": [(w, v + 5) for w, v in pairs]},
-    mistakes={
-        "adding 1 to every value changes it; only differences may count.": lambda w, v: w.var() * (v**2).sum(),
-        "divide by n - 1 once.": lambda w, v: w.var() * v.var() * (len(w) - 1) ** 2 / len(w),
-    },
 )
 fair_rates = Exercise(
     hint="after pair t the answer should be the mean of the first t values.",

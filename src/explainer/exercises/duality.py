@@ -1,4 +1,4 @@
-"""Exercises on one training step as attention, on several steps, and on what an optimiser makes of them."""
+"""Exercises on one training step as attention, and on several steps."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from explainer.exercises.checks import Cases, Exercise, Inputs
-from explainer.theory import duality, fast_weights
+from explainer.theory import fast_weights
 
 _ORDERS = ([4, 3, 2, 1, 0], [1, 0, 2, 3, 4], [2, 0, 4, 1, 3], [3, 4, 0, 2, 1])
 
@@ -30,10 +30,6 @@ def _every_row_counts(x: Tensor, y: Tensor) -> Cases:
 
 def _signals(outputs: Tensor, answers: Tensor, lr: float, *, axis: int = 1) -> Tensor:
     return lr * (one_hot(answers, outputs.shape[1]) - outputs.softmax(axis))
-
-
-def _ahead(mu: float, T: int) -> Tensor:
-    return (1 - mu ** torch.arange(T + 1, 1, -1, dtype=torch.float64)) / (1 - mu)
 
 
 permutation_invariant = Exercise(
@@ -131,16 +127,4 @@ frozen_factor = Exercise(
         "look at how much of the error is left after each step.": [(0.75, 5), (0.1, 20), (0.001, 50), (1.5, 4)],
     },
     mistakes={"that is how much is too much; asked is the ratio.": lambda c, T: T * c / (1 - (1 - c) ** T) - 1},
-)
-nesterov_coefficients = Exercise(
-    hint="write W_T + mu V_T as a sum over all pushes; V_T has the factor mu**(T-1-t) before U_t.",
-    passed="your coefficients are those that PyTorch stores with nesterov=True.",
-    right=_ahead,
-    cases=[(0.5, 3), (0.9, 8), (0.0, 4), (0.9, 1)],
-    mistakes={
-        "the order is not right; the oldest push comes first.": lambda mu, T: _ahead(mu, T).flip(0),
-        "these are the coefficients of W_T; look at what the point ahead adds.": duality.heavy_ball_weights,
-        "these are the factors in the last velocity; the weights of the layer are the sum of all "
-        "velocities.": lambda mu, T: mu ** torch.arange(T - 1, -1, -1, dtype=torch.float64),
-    },
 )

@@ -1,4 +1,4 @@
-"""Curves of the chapter `learning_in_context` and of its study, `label_bias`."""
+"""Curves of the chapter `learning_in_context` and of the study `label_tasks`."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -173,15 +173,15 @@ STORED: Mapping[str, InContextGPTSetting] = {
 """The models of the book, by the name of their files."""
 
 
-def stored(name: str, *, prepare: Callable[[GPT2Model], GPT2Model] | None = None) -> TrainedGPT:
-    """A trained model of the book, by its key in `STORED`; `prepare` changes the transformer before it has its weights.
+def stored(name: str) -> TrainedGPT:
+    """A trained model of the book, by its key in `STORED`.
 
     Raises CheckpointError: a missing, damaged or edited file.
     """
     with reading_weights(name) as (weights, description):
         if hashlib.sha256(weights).hexdigest() != description["provenance"]["sha256"]:
             raise CheckpointError(f"{name}.safetensors is not the file that {name}.json describes; fetch both again.")
-        model = InContextGPT(InContextGPTSetting(**description["setting"]), prepare)
+        model = InContextGPT(InContextGPTSetting(**description["setting"]))
         model.load_state_dict(safetensors.load(weights))
         return TrainedGPT(model.eval(), description["losses"])
 

@@ -59,14 +59,6 @@ class Matched(NamedTuple):
         a, b = (_squared_errors(side, k) for side in self)
         return statistics.paired_difference(a, b, statistics.ratio_of_sums)
 
-    def loss_reduction(self) -> pd.DataFrame:
-        """How much lower the held-out loss of the variant is along the trunk, (tokens) x (seeds), in nats.
-
-        Of tables "curve".
-        """
-        of_variant, of_other = (_by_seed(side, "held_out") for side in self)
-        return (of_other - of_variant).dropna()
-
     def tokens_saved(self) -> pd.DataFrame:
         """How many tokens earlier the variant reaches its loss of the moment, (tokens) x (seeds), of tables "curve".
 

@@ -54,23 +54,9 @@ def squared_error_gradient(
     return outputs - targets
 
 
-@shaped
-def cross_entropy_gradient(
-    outputs: Float[Tensor, "n d_out"], targets: Float[Tensor, "n d_out"]
-) -> Float[Tensor, "n d_out"]:
-    """Differentiate L = -sum_i y_i . log softmax(o_i) by the outputs (logits): dL/do_i = softmax(o_i) - y_i."""
-    return outputs.softmax(-1) - targets
-
-
 def full_batches(n: int, steps: int) -> list[Int[Tensor, " n"]]:
     """Present all n examples at each of `steps` steps."""
     return [torch.arange(n)] * steps
-
-
-def mini_batches(n: int, batch_size: int, epochs: int, seed: int) -> list[Int[Tensor, " _"]]:
-    """Shuffle the n examples anew in every epoch and cut them into batches (the last of an epoch may be smaller)."""
-    generator = torch.Generator().manual_seed(seed)
-    return [batch for _ in range(epochs) for batch in torch.randperm(n, generator=generator).split(batch_size)]
 
 
 def heavy_ball_weights(mu: float, steps: int) -> Float[Tensor, " steps"]:
@@ -289,20 +275,6 @@ def random_layer(n: int, d_in: int, d_out: int, seed: int) -> _RandomLayer:
     generator = torch.Generator().manual_seed(seed)
     shapes = (d_out, d_in), (n, d_in), (n, d_out), (5, d_in)
     return _RandomLayer(*(torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes))
-
-
-@shaped
-def frozen_errors_update(
-    W_0: Float[Tensor, "d_out d_in"],
-    inputs: Float[Tensor, "n d_in"],
-    targets: Float[Tensor, "n d_out"],
-    *,
-    lr: float,
-    steps: int,
-    output_gradient: _OutputGradient = squared_error_gradient,
-) -> Float[Tensor, "d_out d_in"]:
-    """Repeat the first update T times, T sum_i e_i x_i^T with all e_i taken at W_0: *not* T steps of descent."""
-    return steps * gradient_descent_update(-lr * output_gradient(inputs @ W_0.T, targets), inputs)
 
 
 @shaped
