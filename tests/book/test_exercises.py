@@ -157,7 +157,6 @@ ANOTHER = {
         attend(q, K, v.repeat(len(K), 1)) for attend in (duality.softmax_attention, duality.relaxed_attention)
     ),
     "copied_gate": gate_of_copies,
-    "isotropic_gamma": lambda d, n, v: linear_transformer.gamma(v * torch.eye(d).double(), n)[0, 0],
     "ridge_attention": lambda *given: tuple(-W for W in EXERCISES["ridge_attention"].right(*given)),
     "landing_point": end_of_the_flow,
     "step_factor": factor_of_a_step,

@@ -16,7 +16,7 @@ from explainer.exercises.duality import (
     bias_attention, frozen_factor,
 )
 from explainer.exercises.linear_transformer import (
-    isotropic_gamma, ridge_attention, noisy_gamma, landing_point, step_factor, slowest_half_life, scaled_prediction,
+    ridge_attention, noisy_gamma, landing_point, step_factor, slowest_half_life, scaled_prediction,
     paying_length, two_layers, newton_count, plain_rates, pool_posterior,
 )
 from explainer.exercises.momentum import (

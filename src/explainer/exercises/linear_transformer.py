@@ -48,17 +48,6 @@ def _half_life_at_fixed_u(covariance: Tensor, n: int) -> float:
     return math.log(2) / (u**2 * gamma_k * lambda_k**2).min().item()
 
 
-isotropic_gamma = Exercise(
-    hint="with one variance for all directions Gamma is a multiple of the identity.",
-    passed="g I is Gamma for isotropic inputs, in every setting.",
-    right=lambda d, n, variance: variance * (1 + (d + 1) / n),
-    cases={
-        "for endless prompts of unit variance Gamma should be the covariance, g = 1.": (5, 10**12, 1.0),
-        "count the terms that are divided by n; the trace of the identity is d.": [(1, 1, 1.0), (5, 20, 1.0)],
-        "three times the variance should give three times g.": [(5, 20, 3.0), (3, 7, 0.4)],
-    },
-    mistakes={"Lambda itself has a share of 1/n, beside its trace.": lambda d, n, variance: variance * (1 + d / n)},
-)
 ridge_attention = Exercise(
     hint="with X^T X = N Lambda and X^T y = N h, what stands between x_q and h?",
     passed="where the inputs have exactly the covariance, the layer is ridge regression.",
