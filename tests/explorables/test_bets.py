@@ -94,7 +94,7 @@ def test_bets_are_kept_from_page_to_page_and_forgotten(visit):
     view(page, "comparison").get_by_role("combobox").select_option("it stays")
     svg = "#comparison .explorable-panel svg"
     shown = page.locator(svg).first.text_content
-    assert "the answer is in chapter 10" in shown() and "Result" not in shown()
+    assert "the answer is in chapter 9" in shown() and "Result" not in shown()
     view(page, "comparison").get_by_role("button", name="Show the results now").press("Enter")
     assert "Result: 0.38" in shown() and "Result" not in page.locator(svg).nth(1).text_content()
     view(page, "comparison").get_by_role("button", name="Hide the results").click()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explainer.figures import control_figures, measurement_figures
+from explainer.figures import measurement_figures
 from explainer.theory.statistics import Interval
 
 A, B, ROUNDING = Interval(0.2, 0.1, 0.4), Interval(3.0, 2.5, 3.5), Interval(1e-29, 0.0, 1e-28)
@@ -25,14 +25,3 @@ def test_lines_across_and_cut_points():
 
 def test_count_and_range_are_those_of_numbers_and_of_estimates():
     assert measurement_figures.count_and_range([B, 0.5, A, 7]) == (4, 0.2, 7)
-
-
-def test_table_has_a_row_for_each_control_and_says_where_a_measure_is_missing():
-    difference = Interval(-0.3, -0.4, 0.1, 0.02)
-    rows = control_figures.table_rows({("pairs", "ascent", "x"): difference, ("pairs", "untrained", "y"): difference})
-    assert [row[:2] for row in rows] == [["FT: ascent", "pairs"], ["untrained model", "pairs"]]
-    assert [row[2:].index("-") for row in rows] == [1, 0]
-    assert rows[0][2] == (
-        "\N{MINUS SIGN}0.300<br><small>[\N{MINUS SIGN}0.400,\N{NO-BREAK SPACE}+0.100]<br>p&nbsp;=&nbsp;0.020</small>"
-    )
-    assert "p&nbsp;&lt;&nbsp;0.001" in control_figures._difference_text(Interval(1, 1, 1, 0.0001))

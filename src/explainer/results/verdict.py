@@ -255,7 +255,7 @@ def rows_of_book(checkpoint: str = CHECKPOINT.name) -> Rows:
     return {name if ":" in name else f"word pairs: {name}": row for name, row in rows.items()}
 
 
-def threerows_of_book() -> Rows:
+def three_rows_of_book() -> Rows:
     """The rows with which the story and the last chapter end; the other two say how, in the chapter before."""
     three = (f"word pairs: {TRAINING}", f"word pairs: {EXAMPLES}", LEARNED)
     return {name: row for name, row in rows_of_book().items() if name in three}
