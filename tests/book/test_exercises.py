@@ -137,7 +137,6 @@ ANOTHER = {
         attend(q, K, v.repeat(len(K), 1)) for attend in (duality.softmax_attention, duality.relaxed_attention)
     ),
     "copied_gate": gate_of_copies,
-    "isotropic_gamma": lambda d, n, v: linear_transformer.gamma(v * torch.eye(d).double(), n)[0, 0],
     "landing_point": end_of_the_flow,
     "scaled_prediction": scaled_inputs,
     "paying_length": risk_ratio,

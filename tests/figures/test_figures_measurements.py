@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explainer.figures import linear_transformer_figures, measurement_figures
+from explainer.figures import measurement_figures
 from explainer.theory.statistics import Interval
 
 A, B, ROUNDING = Interval(0.2, 0.1, 0.4), Interval(3.0, 2.5, 3.5), Interval(1e-29, 0.0, 1e-28)
@@ -25,9 +25,3 @@ def test_lines_across_and_cut_points():
 
 def test_count_and_range_are_those_of_numbers_and_of_estimates():
     assert measurement_figures.count_and_range([B, 0.5, A, 7]) == (4, 0.2, 7)
-
-
-def test_a_cell_has_an_interval_over_seeds_and_none_for_one_run():
-    assert linear_transformer_figures.format_interval([3.2e-9]) == "3e-09"
-    # Student's with 2 degrees: 4.303 sd / sqrt(3), sd = 0.1
-    assert linear_transformer_figures.format_interval([0.1, 0.2, 0.3]) == "0.20 (-0.05 to 0.45)"

@@ -16,7 +16,7 @@ from explainer.exercises.duality import (
     bias_attention, frozen_factor,
 )
 from explainer.exercises.linear_transformer import (
-    isotropic_gamma, noisy_gamma, landing_point, scaled_prediction, paying_length, plain_rates,
+    noisy_gamma, landing_point, scaled_prediction, paying_length, plain_rates,
 )
 from explainer.exercises.momentum import (
     momentum_dual, ascent_errors,

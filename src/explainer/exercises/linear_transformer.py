@@ -21,17 +21,6 @@ def _landing_point(covariance: Tensor, n: int, k: float) -> Tensor:
     return linear_transformer.closed_form(covariance, n, imbalance=k).W_PV[-1, -1]
 
 
-isotropic_gamma = Exercise(
-    hint="with one variance for all directions Gamma is a multiple of the identity.",
-    passed="g I is Gamma for isotropic inputs, in every setting.",
-    right=lambda d, n, variance: variance * (1 + (d + 1) / n),
-    cases={
-        "for endless prompts of unit variance Gamma should be the covariance, g = 1.": (5, 10**12, 1.0),
-        "count the terms that are divided by n; the trace of the identity is d.": [(1, 1, 1.0), (5, 20, 1.0)],
-        "three times the variance should give three times g.": [(5, 20, 3.0), (3, 7, 0.4)],
-    },
-    mistakes={"Lambda itself has a share of 1/n, beside its trace.": lambda d, n, variance: variance * (1 + d / n)},
-)
 noisy_gamma = Exercise(
     hint="only E h h^T changes; the noise of different examples is independent, so it enters divided by n.",
     passed="the inverse of your matrix is the best preconditioner for noisy targets.",

@@ -225,7 +225,7 @@ _LINE = (1.05, 0.6)  # slope and intercept of ridge's line through these points,
 
 
 def _shifted_points() -> dict[str, dict[str, Any]]:
-    """The default points under the shifts of the chapter, with the reach of the plane that shows what the learners do.
+    """The default points under the shifts of the study, with the reach of the plane that shows what the learners do.
 
     Inputs x 2 moves every point along ridge's line, y + slope (2 z - z); noise x 4 multiplies the distances from
     it; a curve keeps the inputs, with y = z^2 - 1. Orthogonal query has few points, all at z = 1, and asks at z = -1,

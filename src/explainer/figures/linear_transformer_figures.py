@@ -6,7 +6,6 @@ import numpy as np
 import plotly.graph_objects as go
 
 from explainer.figures.figure_base import LEGEND_ABOVE, LINES, MARKS
-from explainer.theory import statistics
 
 _POINTS = 50
 _LEVEL = 0.9  # a direction counts as learned once this share of its optimum is reached
@@ -82,11 +81,3 @@ def conserved_over_training(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figu
     figure.update_xaxes(title="share of the run", tickformat=".0%")
     figure.update_yaxes(title="u² − ‖U‖²")
     return figure.update_layout(height=350, legend=LEGEND_ABOVE)
-
-
-def format_interval(values: Sequence[float]) -> str:
-    """Values over seeds in a cell of a table, "0.12 (0.08 to 0.16)", the interval Student's; a single one as it is."""
-    if len(values) == 1:
-        return f"{values[0]:.2f}" if values[0] > 0.005 else f"{values[0]:.0e}"
-    mean, low, high = statistics.student(values)
-    return f"{mean:.2f} ({low:.2f} to {high:.2f})"
