@@ -14,11 +14,9 @@ from explainer import exercises
 from explainer.exercises.checks import Exercise
 from explainer.theory import (
     duality,
-    gradient_step_attention,
     linear_transformer,
     order,
     regression,
-    task_diversity,
 )
 
 EXERCISES = {name: each for name, each in vars(exercises).items() if isinstance(each, Exercise)}
@@ -127,11 +125,6 @@ def values_by_autograd(W_0, eta, n):
     return -eta * torch.autograd.grad((o - y).square().sum() / (2 * n), o)[0]
 
 
-def posterior(X, y, pool, noise):
-    inputs, targets = torch.cat([X, X[:1]])[None], torch.cat([y, y[:1]])[None]
-    return task_diversity._posterior(regression.Prompts(inputs, targets, pool[:1]), pool, noise)[0]
-
-
 def simulated_power(spread, difference, S):
     drawn = np.random.default_rng(0).normal(difference, spread, (40_000, S))
     return (abs(drawn.mean(1)) > student_t.ppf(0.975, S - 1) * drawn.std(1, ddof=1) / S**0.5).mean()
@@ -165,10 +158,8 @@ ANOTHER = {
     "scaled_prediction": scaled_inputs,
     "paying_length": risk_ratio,
     "value_matrix": values_by_autograd,
-    "best_values": lambda dW, keys: 3 * torch.linalg.lstsq(keys.T, dW.T).solution,
     "power": simulated_power,
     "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
-    "pool_posterior": posterior,
     "fair_rates": lambda n: [1 / (t + 1) for t in range(1, n + 1)],
     "shuffled_share": wrong_after_shuffling,
     "examples_to_override": turned,
@@ -180,14 +171,6 @@ def test_another_right_answer_passes(name, capsys):
     with torch.no_grad():
         getattr(exercises, name)(ANOTHER[name])
     assert capsys.readouterr().out.startswith("Passed: ")
-
-
-def test_the_best_values_reach_the_ceiling():
-    exercise = EXERCISES["best_values"]
-    for _, inputs in exercise.inputs():
-        assert exercise.same(
-            exercise.outcome(exercise.right, inputs), gradient_step_attention.update_cosine_ceiling(*inputs)
-        )
 
 
 def test_the_ridge_layer_is_ridge_regression_where_the_inputs_have_exactly_the_covariance():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from explainer.figures import control_figures, linear_transformer_figures, measurement_figures
+from explainer.figures import linear_transformer_figures, measurement_figures
 from explainer.theory.statistics import Interval
 
 A, B, ROUNDING = Interval(0.2, 0.1, 0.4), Interval(3.0, 2.5, 3.5), Interval(1e-29, 0.0, 1e-28)
@@ -31,14 +31,3 @@ def test_a_cell_has_an_interval_over_seeds_and_none_for_one_run():
     assert linear_transformer_figures.format_interval([3.2e-9]) == "3e-09"
     # Student's with 2 degrees: 4.303 sd / sqrt(3), sd = 0.1
     assert linear_transformer_figures.format_interval([0.1, 0.2, 0.3]) == "0.20 (-0.05 to 0.45)"
-
-
-def test_table_has_a_row_for_each_control_and_says_where_a_measure_is_missing():
-    difference = Interval(-0.3, -0.4, 0.1, 0.02)
-    rows = control_figures.table_rows({("pairs", "ascent", "x"): difference, ("pairs", "untrained", "y"): difference})
-    assert [row[:2] for row in rows] == [["FT: ascent", "pairs"], ["untrained model", "pairs"]]
-    assert [row[2:].index("-") for row in rows] == [1, 0]
-    assert rows[0][2] == (
-        "\N{MINUS SIGN}0.300<br><small>[\N{MINUS SIGN}0.400,\N{NO-BREAK SPACE}+0.100]<br>p&nbsp;=&nbsp;0.020</small>"
-    )
-    assert "p&nbsp;&lt;&nbsp;0.001" in control_figures._difference_text(Interval(1, 1, 1, 0.0001))

@@ -40,9 +40,3 @@ def test_readout_is_least_squares_on_the_first_half(tokens):
 def test_a_quoted_table_is_printed_as_the_paper_prints_it():
     rows = momentum_figures.quoted_rows({"plain": {"a": 0.5, "b": 0.439}, "momentum": {"a": 1, "b": 0.468}}, 1, 100)
     assert rows == [("Transformer", "50.0", "43.9"), ("Transformer, with momentum attention", "100.0", "46.8")]
-
-
-def test_ratios_are_taken_pair_by_pair():
-    """A pause that hits both of a pair leaves the ratio alone."""
-    rows = momentum_figures.timing_rows({512: [(0.1, 0.11), (0.2, 0.22), (0.4, 0.44)]})
-    assert rows == [("512", "200 (150 to 300)", "220 (165 to 330)", "1.10 (1.10 to 1.10)")]

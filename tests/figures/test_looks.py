@@ -16,7 +16,6 @@ from bookbuilder.renderers import _values
 from explainer import figures
 from explainer.figures import (
     attention_figures,
-    control_figures,
     learning_in_context_figures,
     linear_transformer_figures,
     measurement_figures,
@@ -54,13 +53,9 @@ DRAWN = {
         ["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"
     ),
     "bars": lambda: attention_figures.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
-    "clouds": lambda: control_figures.clouds_with_markers(
-        {"a": X[0], "b": X[1]}, {"m": {"a": 1, "b": 2}, "n": {"a": 0, "b": -1}}, "x"
-    ),
     "falling losses": lambda: attention_figures.falling_loss(
         [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
     ),
-    "heads": lambda: attention_figures.head_scores({"a": X / 4, "b": X / 5}, {"a": [(3, 2)], "b": [(0, 1)]}),
     "effects": lambda: momentum_figures.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
     "layer and step": lambda: linear_transformer_figures.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),
     "valley": lambda: linear_transformer_figures.curvature_by_imbalance([-1, 0, 2], {"a": [3, 1, 2], "b": [2, 3, 4]}),

@@ -55,7 +55,7 @@ def test_stored_answers_are_the_checkpoints(checkpoint, name):
 
 @pytest.mark.slow
 def test_marked_heads_are_the_strongest_induction_heads(checkpoint):
-    """By the scores of the chapter `head_circuits`; the tenth is no stronger than the eleventh by 0.01."""
+    """By the scores of the study `rival`; the tenth is no stronger than the eleventh by 0.01."""
     texts = (circuits.repeated_random_tokens(checkpoint, 50, seed) for seed in range(4))
     scores = sum(circuits.induction_score(circuits.attention_maps(checkpoint, text)) for text in texts) / 4
     tenth = scores.flatten().sort(descending=True).values[9]

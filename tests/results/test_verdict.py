@@ -213,7 +213,7 @@ def test_answers_of_the_books_tables_are_those_of_its_page(tmp_path):
     for name in dict.fromkeys(verdict.FOLDERS.values()):
         publish(tmp_path, name)
     ((checkpoint, found),) = verdict.five_rows(tmp_path).items()
-    page = {name.removeprefix("word pairs: "): list(row.share) for name, row in verdict._rows_of_book().items()}
+    page = {name.removeprefix("word pairs: "): list(row.share) for name, row in verdict.rows_of_book().items()}
     assert checkpoint == OWN and {name: list(one.share) for name, one in found.items()} == page
     thirds = verdict.share_by_third(results("shared-part", "layers"), "context", "another task")
     assert [f"{of:.2f}" in found["like training"].sentence for of in thirds.values()] == [True] * 3

@@ -9,7 +9,7 @@ PAGES = frozenset(
     f"book/{name}"
     for name in (
         "chapters/keys_queries_values", "chapters/attention_as_weight_update", "chapters/what_makes_it_learning",
-        "chapters/what_softmax_does", "studies/head_circuits", "studies/softmax_in_detail",
+        "chapters/what_softmax_does", "studies/softmax_in_detail",
     )
 )  # fmt: skip
 """The pages on which k_i, v_i and q are a key, a value and a query wherever they stand."""

@@ -4,11 +4,11 @@
 # fmt: off
 from explainer.exercises.attention import (
     softmax, softmax_attention, causal_attention, linear_attention, kept_numbers, split_terms, context_update,
-    fine_tuning_update, constant_values, copied_gate, first_order, one_query_update, induction_score, head_off,
-    look_back, value_matrix,
+    fine_tuning_update, constant_values, copied_gate, first_order, one_query_update, look_back,
+    value_matrix,
 )
 from explainer.exercises.comparison import (
-    best_values, draws_needed, not_excluded, power, core_hours,
+    draws_needed, not_excluded, power, core_hours,
     share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,
 )
 from explainer.exercises.duality import (
@@ -17,8 +17,8 @@ from explainer.exercises.duality import (
 )
 from explainer.exercises.linear_transformer import (
     isotropic_gamma, ridge_attention, noisy_gamma, landing_point, step_factor, slowest_half_life, scaled_prediction,
-    paying_length, two_layers, newton_count, plain_rates, pool_posterior,
+    paying_length, plain_rates,
 )
 from explainer.exercises.momentum import (
-    momentum_dual, delta_errors, ascent_errors,
+    momentum_dual, ascent_errors,
 )

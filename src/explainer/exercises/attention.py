@@ -190,20 +190,7 @@ one_query_update = Exercise(
     },
 )
 
-# What would make it learning: scores of heads, heads switched off, one step in two layers.
-
-
-def _attends(n: int, offset: int) -> Tensor:
-    """Attention of a head whose token n + i of 2n + 1 always looks at token i + offset."""
-    A = torch.zeros(2 * n + 1, 2 * n + 1, dtype=torch.float64)
-    A[range(n + 1, 2 * n + 1), range(1 + offset, n + 1 + offset)] = 1
-    return A
-
-
-def _mean_of_head(x: Tensor, n_heads: int, head: int, *, times: float = 1.0) -> Tensor:
-    parts = x.unflatten(-1, (n_heads, -1)).clone()
-    parts[:, head] = times * parts[:, head].mean(0)
-    return parts.flatten(-2)
+# What would make it learning: one step in two layers.
 
 
 def _ones(T: int, diagonal: int) -> Tensor:
@@ -214,29 +201,6 @@ def _value_matrix(W_0: Tensor, eta: float, n: int) -> Tensor:
     return eta / n * torch.cat([-W_0, torch.eye(len(W_0), dtype=W_0.dtype)], 1)
 
 
-induction_score = Exercise(
-    hint="token n + i of the second half occurred before at i; it should attend to i + 1.",
-    passed="your score is 1 for a perfect induction head and right for random ones, n = 2, 5 and 20.",
-    right=lambda A, n: A[n + 1 :].diagonal(2)[:n].mean(),
-    shapes=((5, 5), (11, 11), (41, 41)),
-    cases=lambda *random: {
-        "a head that always attends to the token after the earlier occurrence should score 1.": (_attends(6, 1), 6),
-        "a head that attends to the earlier occurrence itself should score 0.": (_attends(6, 0), 6),
-        "all n tokens of the second half count once.": [(A, len(A) // 2) for A in random],
-    },
-    mistakes={"you look at the earlier occurrence itself.": lambda A, n: A[n + 1 :].diagonal(1)[:n].mean()},
-)
-head_off = Exercise(
-    hint="x.unflatten(-1, (n_heads, -1)) has one row for each head; change one row and flatten again.",
-    passed="the head gives its mean at every token, and the other heads are as they were.",
-    right=_mean_of_head,
-    shapes=((5, 6),),
-    cases=lambda x: [(x, 3, head) for head in range(3)],
-    mistakes={
-        "the head gives zero; here it should give its mean over the tokens.": lambda *a: _mean_of_head(*a, times=0),
-        "this changes the other heads, too.": lambda x, n_heads, head: x.mean(0).expand(len(x), -1),
-    },
-)
 look_back = Exercise(
     hint="W has a one in row t - back and column t.",
     passed="every token asks for the code of the token that stands `back` places before it.",

@@ -15,11 +15,6 @@ from explainer.theory import fast_weights, statistics
 # Intervals and what a study can find.
 
 
-def _cosine(values: Callable, dW: Tensor, keys: Tensor) -> Tensor:
-    update = values(dW, keys).T @ keys
-    return (update * dW).sum() / (update.norm() * dW.norm())
-
-
 def _quantile(draws: int) -> float:
     return student_t.ppf(0.975, draws - 1)
 
@@ -33,18 +28,6 @@ def _power(spread: float, difference: float, S: int) -> float:
     return nct.sf(critical, S - 1, shift) + nct.cdf(-critical, S - 1, shift)
 
 
-best_values = Exercise(
-    hint="the nearest matrix with rows in the span of the keys is dW K^+ K; which factor holds the values?",
-    passed="no other values of these tokens come nearer to the update.",
-    right=lambda dW, keys: (dW @ torch.linalg.pinv(keys)).T,
-    counts=_cosine,
-    shapes=((3, 4), (3, 4), (2, 7), (4, 7)),
-    cases=lambda dW, keys, wide, many: {
-        "with a single key k, the value should point along dW k; look at the sign and the side.": (dW, keys[:1]),
-        "the cosine is not the highest that can be reached.": [(dW, keys), (wide, many)],
-    },
-    mistakes={"keys share directions, so project on all of them together.": lambda dW, keys: keys @ dW.T},
-)
 draws_needed = Exercise(
     hint="the half width with S draws is t(.975, S - 1) times the spread over the root of S.",
     passed="so many draws settle a difference of this size, if the spread is right.",

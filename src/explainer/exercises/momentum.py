@@ -18,7 +18,7 @@ def _newest(values: Tensor, keys: Tensor, queries: Tensor, mu: float) -> Tensor:
 
 def _both_triangles(keys: Tensor, values: Tensor, rate: float) -> Tensor:
     one = torch.eye(len(keys), dtype=keys.dtype)
-    return torch.linalg.solve(one + rate * (keys @ keys.T - one), rate * values)
+    return torch.linalg.solve(one - rate * (keys @ keys.T - one), rate * values)
 
 
 def _one_token_then_all(keys: Tensor, values: Tensor) -> Cases:
@@ -43,25 +43,14 @@ momentum_dual = Exercise(
         "the comparison k_i . q belongs into the sum.": lambda v, k, q, mu: _dual(v, 1 + 0 * k, 1 + 0 * q, mu),
     },
 )
-delta_errors = Exercise(
-    hint="L = (rate * keys @ keys.T).tril(-1), then torch.linalg.solve(I + L, ...).",
-    passed="all errors at once, without a loop over tokens.",
-    right=fast_weights.errors,
-    shapes=((6, 4), (6, 3)),
-    cases=_one_token_then_all,
-    mistakes={
-        "an error changes with a later key; take the lower triangle.": _both_triangles,
-        "look at the sign below the diagonal.": lambda keys, values, rate: fast_weights.errors(keys, -values, -rate),
-        "these are the values; take off what S answers already.": lambda k, v, rate: rate * v,
-    },
-)
 ascent_errors = Exercise(
-    hint="as in descent, with the other sign below the diagonal: torch.linalg.solve(I - L, ...).",
+    hint="L = (rate * keys @ keys.T).tril(-1), then torch.linalg.solve(I - L, ...).",
     passed="ascent with turned values, without a loop over tokens.",
     right=lambda keys, values, rate: fast_weights.errors(keys, -values, -rate),
     shapes=((6, 4), (6, 3)),
     cases=_one_token_then_all,
     mistakes={
+        "an error changes with a later key; take the lower triangle.": _both_triangles,
         "these are the errors of descent; ascent adds what S answers already.": fast_weights.errors,
         "these are the values; add what S answers already.": lambda k, v, rate: rate * v,
     },

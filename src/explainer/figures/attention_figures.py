@@ -1,4 +1,4 @@
-"""Figures of attention: the tokens that a query sees, heads by their scores, heads that learn, softmax and its forms.
+"""Figures of attention: the tokens that a query sees, heads that learn, softmax and its forms.
 
 They are those of the chapters on keys, queries and values, on the weight update, on what would make it learning and on
 softmax, and of their studies.
@@ -19,11 +19,6 @@ _Array = np.ndarray
 _Losses = Mapping[int, tuple[Float[_Array, "tasks lengths"], Float[_Array, "tasks lengths"]]]
 """For each number of layers what the heads leave, and what gradient descent does."""
 _BELOW = LEGEND_BELOW | {"y": -0.27, "traceorder": "normal"}
-
-# From nothing to the blue of keys, so that the page's own background is the zero, light or dark.
-_SHADES = ((0, "rgba(0, 114, 178, 0)"), (1, "rgba(0, 114, 178, 1)"))
-_MARGIN = {"l": 60, "r": 15, "t": 90, "b": 50}  # above, the scale
-_OPEN, _MARK = {"xgap": 1, "ygap": 1}, {"symbol": "circle-open", "size": 11, "color": "#d55e00", "line": {"width": 2}}
 
 
 def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
@@ -51,32 +46,6 @@ def log_prob_bars(log_probs: Mapping[str, np.ndarray]) -> go.Figure:
     figure.update_yaxes(autorange="reversed")
     figure.update_xaxes(title_text="mean log-probability of the right answer (nats)")
     return figure.update_layout(height=70 + 36 * len(log_probs))
-
-
-def head_scores(panels: Mapping[str, np.ndarray], marked: Mapping[str, Sequence[tuple[int, int]]]) -> go.Figure:
-    """A panel (layers, heads) for each score, shaded from 0 to 1, with rings around the marked (layer, head)."""
-    figure = make_subplots(rows=1, cols=len(panels), subplot_titles=list(panels), shared_yaxes=True)
-    for column, (name, scores) in enumerate(panels.items(), 1):
-        layers, heads = (np.arange(size) + 1 for size in scores.shape)
-        shades = _shaded(name, scores, heads, layers, showscale=column == len(panels))
-        figure.add_trace(shades, row=1, col=column)
-        y, x = np.array(marked[name]).T + 1
-        ring = go.Scatter(x=x, y=y, mode="markers", marker=_MARK, name=f"strongest, {name}", hoverinfo="skip")
-        figure.add_trace(ring, row=1, col=column)
-    figure.update_xaxes(title_text="head", dtick=2, showgrid=False)
-    figure.update_yaxes(showgrid=False, dtick=5, tick0=0, range=[0.5, max(map(len, panels.values())) + 0.5])
-    figure.update_yaxes(title_text="layer", row=1, col=1)
-    return figure.update_layout(height=540, showlegend=False, margin=_MARGIN)
-
-
-def _shaded(name: str, z: np.ndarray, x: np.ndarray, y: np.ndarray, *, showscale: bool) -> go.Heatmap:
-    bar = {"orientation": "h", "thickness": 10, "y": 1.06, "yanchor": "bottom", "len": 0.6, "outlinewidth": 0}
-    hover = "%{y} to %{x}: %{z:.2f}<extra></extra>"
-    numbers = np.round(np.asarray(z, dtype=float), 3)  # what a reader can tell apart, in a page that has to be small
-    return go.Heatmap(
-        name=name, z=numbers, x=x, y=y, zmin=0, zmax=1, colorscale=_SHADES, colorbar=bar, showscale=showscale,
-        hovertemplate=hover, **_OPEN,
-    )  # fmt: skip
 
 
 def falling_loss(lengths: Sequence[int], panels: Mapping[str, _Losses]) -> go.Figure:

@@ -77,25 +77,6 @@ def quoted_rows(table: Mapping[str, Mapping[str, float]], digits: int, scale: fl
     ]  # fmt: skip
 
 
-def timing_rows(seconds: Mapping[int, Sequence[tuple[float, float]]]) -> list[tuple[str, ...]]:
-    """Rows of a table: CPU milliseconds of two ways that were timed in turns, and the ratio of the second to the first.
-
-    `seconds[T]` are the pairs at length T. Cells: median (lower quartile to upper quartile); ratios are taken pair by
-    pair.
-    """
-    rows = []
-    for length, pairs in seconds.items():
-        plain, other = np.array(pairs).T
-        cells = [*(_quartiles(1000 * times, 0) for times in (plain, other)), _quartiles(other / plain, 2)]
-        rows.append((f"{length}", *cells))
-    return rows
-
-
-def _quartiles(values: np.ndarray, digits: int) -> str:
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
-
-
 def effect_sizes(rows: Mapping[str, tuple[Sequence[float], statistics.Interval]], title: str) -> go.Figure:
     """Differences of pairs: `rows[name]` are those of the seeds, and their mean with its interval."""
     figure = go.Figure()

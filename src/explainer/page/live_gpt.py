@@ -18,7 +18,7 @@ from explainer.page.live_base import MADE, MORE_TASKS, LiveExplorable, Pair, boo
 from explainer.results.thirds import layer_thirds
 
 _INDUCTION = ((18, 6), (17, 4), (17, 5), (17, 3), (20, 6), (23, 2), (23, 7), (18, 7), (24, 4), (23, 1))
-"""The ten strongest induction heads, as the study `head_circuits` finds them: (layer, head) from 0."""
+"""The ten strongest induction heads, as the study `rival` finds them: (layer, head) from 0."""
 
 
 class _LiveText(LiveExplorable):

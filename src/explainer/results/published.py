@@ -46,7 +46,10 @@ GRIDS: Mapping[str, tuple[str, ...]] = {
     "causal_tests": ("causal-tests",),
     "comparison": ("classification", "agnews", "cb"),
 }
-"""The grids of the verdict and of the scorecard, by folder; those of the comparison have the paper's six tasks."""
+"""The grids of the verdict and of the scorecard, by folder; those of the comparison have the paper's six tasks.
+
+What a second GPT has of them ends in "-gemma".
+"""
 
 
 def command(folder: str) -> str:
@@ -150,7 +153,8 @@ def reported(
     place = Path(directory or PUBLISHED) / folder
     if table not in files(place):
         return {}
-    rows = rows_of_experiment(place, table, None if directory else GRIDS[folder])
+    of_book = [f"{grid}{model}" for grid in GRIDS[folder] for model in ("", "-gemma")]
+    rows = rows_of_experiment(place, table, None if directory else of_book)
     rows = rows[rows["split"] != "selection"] if "split" in rows else rows
     for name, value in values.items():
         rows = rows[rows[name] == value]

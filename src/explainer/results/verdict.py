@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from explainer.data.assets import CHECKPOINT
 from explainer.data.files import PUBLISHED
 from explainer.errors import ResultsError
 from explainer.results import agreement_results, contrast_results, published, reporting
@@ -87,7 +88,11 @@ def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
     is asked of the one of all weights. Raises ExperimentError where settings of a checkpoint differ in number format,
     or those of a task in more than the seed.
     """
-    usual = {"layer_causal_lr": 0, "lessons": "all"}
+    shared: dict[str, dict[str, pd.DataFrame]] = {"layers": {}, "settings": {}}
+    for table, of_checkpoints in shared.items():
+        for lessons in ("few", "all"):  # the latter, where a checkpoint has both
+            found = _reported(directory, "shared_part", table, layer_causal_lr=0, lessons=lessons)
+            of_checkpoints.update(found)
     rules = ("suffix", "first word", "category")  # kinds of cues, which "rival" has among its tasks
     queries = {name: its[~its["task"].isin(rules)] for name, its in _reported(directory, "rival", "queries").items()}
     strengths = published.reported(directory, "new_rule", "strengths", layers="upper third")
@@ -98,16 +103,15 @@ def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
         strengths[checkpoint] = whole[every] if every.any() else whole
         published.require_only_seeds_differ(strengths[checkpoint])
     tables = {
-        "layers": _reported(directory, "shared_part", "layers", **usual),
+        "layers": shared["layers"],
         "queries": {name: its for name, its in queries.items() if len(its)},
         "strengths": strengths,
         "changes": _reported(directory, "new_rule", "changes", training="none", lessons="all"),
     }
-    settings = _reported(directory, "shared_part", "settings", **usual)
     rows = {}
     for checkpoint in dict.fromkeys(name for table in tables.values() for name in table):
         its = {name: table.get(checkpoint) for name, table in tables.items()}
-        rows[checkpoint] = _with_sentences(checkpoint, _five_rows(**its), its, settings.get(checkpoint))
+        rows[checkpoint] = _with_sentences(checkpoint, _five_rows(**its), its, shared["settings"].get(checkpoint))
     return rows if directory else {BOOK.format(name): its for name, its in rows.items()}
 
 
@@ -245,16 +249,16 @@ def gain_in_context(rows: pd.DataFrame) -> Interval:
 # The book's rows.
 
 
-def _rows_of_book() -> Rows:
-    """The five rows of the book's checkpoint, by question and what it is asked of: word pairs, or a new rule."""
-    (rows,) = five_rows().values()
+def rows_of_book(checkpoint: str = CHECKPOINT.name) -> Rows:
+    """The five rows of a checkpoint of the book, by question and what it is asked of: word pairs, or a new rule."""
+    rows = five_rows()[BOOK.format(checkpoint)]
     return {name if ":" in name else f"word pairs: {name}": row for name, row in rows.items()}
 
 
 def three_rows_of_book() -> Rows:
     """The rows with which the story and the last chapter end; the other two say how, in the chapter before."""
     three = (f"word pairs: {TRAINING}", f"word pairs: {EXAMPLES}", LEARNED)
-    return {name: row for name, row in _rows_of_book().items() if name in three}
+    return {name: row for name, row in rows_of_book().items() if name in three}
 
 
 def provenance() -> tuple[Any, ...]:
@@ -268,7 +272,7 @@ def mechanisms_of_book() -> dict[str, dict[str, Interval]]:
 
     The first row of each is the similarity of training; the others are `_mechanisms` of the book's tables.
     """
-    rows = _rows_of_book()
+    rows = rows_of_book()
     carried = _mechanisms(
         results("rival", "queries"),
         results(("rival-rules", "rival-rules-category"), "queries"),

@@ -11,25 +11,25 @@ const millions = (tokens) => `${fixed(tokens / 1e6)} million tokens`;
 // Of each question: the page that asks, the chapter with the answer, title, question, result in words, and choices
 const question = (about, where, title, ask, told, choices) => ({ about, where, title, ask, told, choices });
 export const QUESTIONS = {
-  agreement: question("comparison", 10, "Context and training", "How similar is the change by a context to the change by a training on the same examples (cosine)?",
+  agreement: question("comparison", 9, "Context and training", "How similar is the change by a context to the change by a training on the same examples (cosine)?",
     (its) => `${within(its.agreement)}; ${its.seeds} seeds.`),
-  floor: question("comparison", 10, "Made-up words, the floor", "How similar is the context to a training on made-up words, which teach no task (cosine)?",
+  floor: question("comparison", 9, "Made-up words, the floor", "How similar is the context to a training on made-up words, which teach no task (cosine)?",
     (its) => `${within(its.floor)}; ${its.seeds} seeds. If the context has the made-up words instead: ${within(its.floor_context)}.`),
-  ceiling: question("comparison", 10, "Two trainings, the ceiling", "How similar are two trainings on different examples of the same task (cosine)?",
+  ceiling: question("comparison", 9, "Two trainings, the ceiling", "How similar are two trainings on different examples of the same task (cosine)?",
     (its) => `${within(its.ceiling)}; ${its.seeds} seeds.`),
-  others: question("comparison", 11, "Other examples of the task", "If the training gets other examples of the same task, what does its similarity to the context do?",
+  others: question("comparison", 9, "Other examples of the task", "If the training gets other examples of the same task, what does its similarity to the context do?",
     ({ agreement, others, seeds }) => `${within(agreement)} on the same examples, ${within(others.other)} on others: a change of ${within(others.change, 3)}; ${seeds} seeds.`,
     { floor: "it falls to the floor", half: "it falls about half way", stays: "it stays" }),
-  lowest: question("momentum", 14, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
+  lowest: question("momentum", 13, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
     ({ sets, lowest }) => `${lowest.is.length > 1 ? "Their losses cannot be told apart. " : ""}After ${millions(lowest.tokens)} momentum is ${within(lowest.momentum, 3)} below ` +
       `plain attention, the previous value ${within(lowest.previous, 3)} below plain and ${within(lowest.between, 3)} below momentum; ${sets} sets.`,
     { plain: "plain attention", momentum: "momentum: a sum of earlier values", previous: "the previous value alone" }),
-  lasting: question("momentum", 14, "The gain of momentum", "As training goes on, what does the lead of momentum over plain attention do (nats per token)?",
+  lasting: question("momentum", 13, "The gain of momentum", "As training goes on, what does the lead of momentum over plain attention do (nats per token)?",
     ({ sets, lasting }) => `The lead is ${lasting.gains.map(([at, ...gain]) => `${within(gain)} after ${millions(at)}`).join(", ")}; ${sets} sets.`,
     { grows: "it grows", peaks: "it peaks, then shrinks", stays: "it stays as it is" }),
 };
 const ALL = Object.keys(QUESTIONS), LISTED = ALL.filter((key) => QUESTIONS[key].choices), NUMBERS = ALL.filter((key) => !QUESTIONS[key].choices);
-const FIRST = { comparison: 8, momentum: 13 }; // the chapter that asks at its end
+const FIRST = { comparison: 7, momentum: 12 }; // the chapter that asks at its end
 export const asked = ({ about }) => ALL.filter((key) => about === "all" || QUESTIONS[key].about === about);
 const none = (bet) => bet == null, opened = ({ about, shown }, key) => about === "all" || shown.includes(key);
 const named = (key, value) => (QUESTIONS[key].choices ? `“${QUESTIONS[key].choices[value]}”` : fixed(value));
@@ -101,7 +101,7 @@ function keep(state) {
 }
 
 const HINT = "◇ your bet. ● the result; its 95 % interval stands below. ", COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal. ";
-const KEPT = "Bets stay in this browser; chapter 16 shows them.", LOST = "This browser keeps nothing here: bets last as long as this page.";
+const KEPT = "Bets stay in this browser; chapter 15 shows them.", LOST = "This browser keeps nothing here: bets last as long as this page.";
 
 function extend(root, start, read, change) {
   const keys = asked(start), asks = start.about !== "all", frames = root.querySelectorAll(".explorable-panel");
