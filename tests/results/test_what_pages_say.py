@@ -340,6 +340,11 @@ def test_new_rule_what_a_new_rule_shares():
         ("story", "shares next to nothing by direction"), ("verdict", "By effect"), ("new_rule", "By *effect*"),
     ):  # fmt: skip
         assert effect <= numbers(sentence(page, about)), page
+    of_kind = upper.groupby("cue")["trainings"].mean()["category"]
+    typed = {f"{of:.2f}" for of in (found["contexts"].estimate, found["trainings"].estimate, of_kind)}
+    assert typed <= numbers(sentence("new_rule", "They agree to 0.026"))
+    falls = {f"{each:.3f}" for each in (*found["own - other"], found["yardstick"].estimate)}
+    assert falls <= numbers(sentence("new_rule", "Does it depend on the words?"))
     share = [f"{100 * each:.0f}" for each in found["own / sqrt(C F)"]]
     assert "{} per cent [{}, {}]".format(*share) in sentence("new_rule", "They agree to 0.026")
 
@@ -601,27 +606,57 @@ def test_blocking_in_words():
     assert f"{apart:.2f}".replace("\xa0", " ") in said
 
 
+def beyond_random(interventions, part: str) -> float:
+    """Of the log odds' way from the other rule to this one, what a part moves beyond a random one."""
+    odds = interventions.pivot_table(index="seed", columns="intervention", values="log_odds").reset_index()
+    whole = part.split("_along_", maxsplit=1)[0]
+    names = part, f"{whole}_along_near", whole, f"{whole}_other_rule"
+
+    def share(m):
+        moved, random, all_of_it, base = (m[name] for name in names)
+        return (moved - random) / (all_of_it - base)
+
+    return table_intervals.of_means(odds, share, ["seed"]).estimate
+
+
+def test_new_rule_right_answers():
+    """After sixteen lines, in the mean of the kinds and for each; and after shuffled labels."""
+    changes = contrast_results.both_grids("rule-contexts", "changes").query("strength == 16")
+    changes["right"] = contrast_results.accuracy_by_own_rule(changes)
+    mean = changes.groupby(["kind", "cue"])["right"].mean()
+    said = set(re.findall(r"\d+", sentence("new_rule", "It can.")))
+    assert {f"{100 * mean[kind].mean():.0f}" for kind in ("ICL", "ICL shuffled")} <= said
+    said = set(re.findall(r"\d+", sentence("new_rule", "are learned best")))
+    assert {f"{100 * right:.0f}" for right in mean["ICL"]} <= said
+    gains = {f"{gain:.2f}" for gain in sorted(mean["ICL"] - mean["ICL shuffled"])[::2]}
+    assert gains <= numbers(sentence("new_rule", "| right answers, less"))
+
+
 def test_averaged_trainings_of_a_new_rule_in_words():
     """Of plain means of the tables: agreements in the upper third, and shares of log odds."""
     layers = results("orders-answers", "layers").query("layer >= 20")
-    mean = layers.groupby("cue")[["own", "contexts", "trainings", "halves", "halves_other"]].mean()
+    mean = layers.groupby("cue")[["own", "other", "contexts", "trainings", "halves", "halves_other"]].mean()
     possible = (mean["contexts"] * mean["trainings"]) ** 0.5
-    averaged = numbers(sentence("new_rule", "Averaging helps."))
-    for of in (mean["own"], mean["trainings"], mean["halves"], possible):
-        assert {f"{value:.2f}" for value in of} <= averaged
-    assert {f"{value:.2f}" for value in mean["halves"] - mean["halves_other"]} <= averaged
+    said = {
+        "Averaging helps.": (mean["own"], mean["trainings"], possible),
+        "Could this measure have seen": (mean["halves"],),
+        "That of two halves falls": (mean["halves"] - mean["halves_other"],),
+    }
+    for about, shown in said.items():
+        assert {f"{value:.2f}" for of in shown for value in of} <= numbers(sentence("new_rule", about)), about
+    lost = {f"{value:.3f}" for value in mean["own"] - mean["other"]}
+    assert lost <= numbers(sentence("new_rule", "That of two halves falls"))
     for page, about in (("verdict", "**Does it learn"), ("story", "Does it learn them as"), ("new_rule", "Averaging")):
         typed = numbers(sentence(page, about))
         assert {f"{value:.2f}" for of in (mean["own"], possible) for value in of} <= typed, page
     assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"
-    odds = results("orders-answers", "interventions").groupby(["cue", "intervention"])["log_odds"].mean().unstack()
-    said = numbers(sentence("new_rule", "By what it does to the answers"))
-    for part in ("context_along_ft", "context_along_near", "installed_along_ft", "ft_along_icl", "ft_along_other_icl"):
-        whole = part.split("_along_")[0]
-        base = odds[f"{whole}_other_rule"]
-        assert {f"{share:.2f}" for share in (odds[part] - base) / (odds[whole] - base)} <= said, part
+    odds = results("orders-answers", "interventions")
+    said = numbers(sentence("new_rule", "By *effect*"))
+    for part in ("context_along_ft", "installed_along_ft", "ft_along_icl"):
+        assert {f"{beyond_random(its, part):.2f}" for _, its in odds.groupby("cue")} <= said, part
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
-    said = sentence("new_rule", "Would this measure see")
-    assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= numbers(said)
+    said = numbers(sentence("new_rule", "Could this measure have seen"))
+    assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= said
     right = matched.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean()
+    said = sentence("new_rule", "The weights that match activations")
     assert {f"{100 * value:.0f}" for value in right.to_numpy().ravel()} <= set(re.findall(r"\d+", said))
