@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT
-from scipy.stats import t as student_t
 
 from bookbuilder import pages
 from explainer import exercises
@@ -112,11 +111,6 @@ def values_by_autograd(W_0, eta, n):
     return -eta * torch.autograd.grad((o - y).square().sum() / (2 * n), o)[0]
 
 
-def simulated_power(spread, difference, S):
-    drawn = np.random.default_rng(0).normal(difference, spread, (40_000, S))
-    return (abs(drawn.mean(1)) > student_t.ppf(0.975, S - 1) * drawn.std(1, ddof=1) / S**0.5).mean()
-
-
 def wrong_after_shuffling(k):
     orders = order.orders(k)
     return (orders != orders[0]).double().mean()
@@ -141,7 +135,6 @@ ANOTHER = {
     "scaled_prediction": scaled_inputs,
     "paying_length": risk_ratio,
     "value_matrix": values_by_autograd,
-    "power": simulated_power,
     "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
     "fair_rates": lambda n: [1 / (t + 1) for t in range(1, n + 1)],
     "shuffled_share": wrong_after_shuffling,

@@ -8,8 +8,7 @@ from explainer.exercises.attention import (
     value_matrix,
 )
 from explainer.exercises.comparison import (
-    draws_needed, not_excluded, power, core_hours,
-    share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,
+    not_excluded, share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,
 )
 from explainer.exercises.duality import (
     permutation_invariant, order_dependent, rank_of_update, outer_product_update, cross_entropy_errors,

@@ -1,43 +1,15 @@
-"""Exercises on the measures of the comparison, on what a study can find, and on what descent would predict."""
+"""Exercises on what a comparison can find, and on what descent would predict."""
 
 import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
-from scipy.stats import nct
-from scipy.stats import t as student_t
 from torch import Tensor
 
 from explainer.exercises.checks import Exercise, Inputs
 from explainer.theory import fast_weights, statistics
 
-# Intervals and what a study can find.
-
-
-def _quantile(draws: int) -> float:
-    return student_t.ppf(0.975, draws - 1)
-
-
-def _fewest(spread: float, difference: float, *, quantile: Callable = _quantile) -> int:
-    return next(S for S in range(2, 10_000) if quantile(S) * spread / S**0.5 < difference)
-
-
-def _power(spread: float, difference: float, S: int) -> float:
-    critical, shift = _quantile(S), difference / spread * S**0.5
-    return nct.sf(critical, S - 1, shift) + nct.cdf(-critical, S - 1, shift)
-
-
-draws_needed = Exercise(
-    hint="the half width with S draws is t(.975, S - 1) times the spread over the root of S.",
-    passed="so many draws settle a difference of this size, if the spread is right.",
-    right=_fewest,
-    cases=[(1.0, 0.5), (1.0, 0.1), (0.05, 0.05), (0.02, 0.5)],
-    mistakes={
-        "take Student's t, not the normal distribution.": lambda s, d: _fewest(s, d, quantile=lambda S: 1.96),
-        "look for the fewest: one draw less would do.": lambda s, d: _fewest(s, d) + 1,
-    },
-)
 not_excluded = Exercise(
     hint="take the end of Student's interval that is farther from zero.",
     passed="what is farther from zero than this is excluded.",
@@ -47,24 +19,6 @@ not_excluded = Exercise(
         "this is the half width alone; the middle is not at zero.": lambda d: statistics.student(d).high - np.mean(d),
         "where the mean is negative, the lower end is farther from zero.": lambda d: abs(statistics.student(d).high),
     },
-)
-power = Exercise(
-    hint="the mean of S draws, in units of its standard error, has a noncentral Student distribution.",
-    passed="so often a study of this size finds what is there.",
-    right=_power,
-    tolerance=0.02,
-    cases={
-        "without any difference the interval excludes zero in one of twenty studies.": (1.0, 0.0, 6),
-        "look at the critical value and at the shift.": [(1.0, 1.0, 5), (0.05, 0.02, 20), (1.0, -0.5, 10)],
-    },
-    mistakes={"the mean of S draws varies less than one draw.": lambda s, d, S: _power(s, d / S**0.5, S)},
-)
-core_hours = Exercise(
-    hint="the time grows with the draws and with the weights.",
-    passed="so many hours does it take, if nothing else grows.",
-    right=lambda hours, draws, wanted, c: hours * wanted / draws * c,
-    cases=[(10.0, 5, 20, 1.0), (10.0, 5, 5, 20.0), (6.5, 4, 10, 3.0)],
-    mistakes={"these draws took the hours together, not each.": lambda hours, draws, wanted, c: hours * wanted * c},
 )
 share_of_the_way = Exercise(
     hint="measure everything from the floor: value minus floor, over ceiling minus floor.",
