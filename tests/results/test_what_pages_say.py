@@ -561,6 +561,23 @@ def test_vote_what_a_line_writes_and_gets():
     assert {over("attention_same_effect", "repeated")} | again | random <= numbers(attention)
 
 
+def test_vote_and_verdict_known_tasks():
+    """With all heads made equal over the lines, and without an edit; what all attention of the ten, moved, gives."""
+    known = results("edits-known", "edits")
+
+    def share(column: str, **where):
+        rows = known.query(" and ".join(f"{name} == {value!r}" for name, value in where.items()))
+        return table_intervals.of_means(rows, column, ["seed", "cue"])
+
+    flat, whole = share("right_all", edit="flat", heads="all"), share("right_all", edit="none")
+    said = re.findall(r"\d+", sentence("vote", "On word pairs every line"))
+    assert {f"{100 * each:.0f}" for of in (flat, whole) for each in of} <= set(said)
+    assert share("aimed_all", edit="moved", heads="effect 10", dose=1.0).high == 0
+    assert {f"{100 * of.estimate:.0f}" for of in (flat, whole)} <= set(
+        re.findall(r"\d+", sentence("verdict", "**Shown on this model.**"))
+    )
+
+
 def test_second_gpt_answers_of_one_head():
     said = " ".join(sentence("second_gpt", about) for about in ("So far one finding", "A fifth of its attention"))
     shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
