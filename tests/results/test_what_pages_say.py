@@ -579,13 +579,35 @@ def test_vote_and_verdict_known_tasks():
 
 
 def test_second_gpt_answers_of_one_head():
-    said = " ".join(sentence("second_gpt", about) for about in ("So far one finding", "A fifth of its attention"))
+    said = " ".join(
+        sentence("second_gpt", about) for about in ("the vote causes the answers", "A fifth of its attention")
+    )
     shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
         ("none", "all"), ("flat", "effect 1"), ("flat others", "effect 1"), ("flat", "attention 1"),
     )]  # fmt: skip
     shares.append(voted("aimed", "edits-gemma", edit="moved", dose=0.2, heads="effect 1"))
     shares.append(voted("aimed", "edits-gemma", edit="exchanged", heads="effect 1"))
     assert {f"{100 * share:.0f}" for share in shares} <= set(re.findall(r"\d+", said))
+
+
+def test_second_gpt_the_books_other_questions():
+    rows, known = verdict.rows_of_book("gemma-3-270m"), results("edits-known-gemma", "edits")
+    vector = rows[f"word pairs: {verdict.VECTOR}"]
+    flat, whole = (
+        table_intervals.of_means(known.query(f"edit == '{edit}' and heads == 'all'"), "right_all", ["seed", "cue"])
+        for edit in ("flat", "none")
+    )
+    said = re.findall(r"\d+", sentence("second_gpt", "Both models learn a new rule"))
+    typed = [*vector.measured[:3], vector.ceiling.estimate, flat.estimate, whole.estimate]
+    assert [f"{100 * each:.0f}" for each in typed] == [each for each in said if each != "72"]
+    told = results("blocking-contexts-gemma", "answers").query("cue == 'Y' and last == 'Y'")
+    right = told.pivot_table(index="seed", columns="lesson", values="right")
+    gained = statistics.student(right["blocked"] - right["control"])
+    said = re.findall(r"\d+", sentence("second_gpt", "A cue whose label another cue"))
+    assert [f"{100 * each:.0f}" for each in gained[:3]] == said
+    chosen = results("choose-word-pairs-gemma")
+    assert chosen["ft_accuracy"].max() <= 1 / 24 + 1e-3 and chosen["icl_accuracy"].min() > 0.7
+    assert chosen.groupby("task")["ft_accuracy"].max()["capitals"] == 0
 
 
 def test_heads_and_layers_that_are_held_in_words():
