@@ -385,8 +385,9 @@ class Vote(OnCheckpoint[VoteSetting]):
         - "edits", "queries", of part "edits": see `_edits` and `_votes`.
         """
         checkpoint, tables = self._load(setting.checkpoint), {"heads": [], "edits": [], "queries": []}
-        for rule in "A" if setting.cue in KNOWN else "AB":
-            lesson = VoteLesson.of(checkpoint, setting, rule)
+        rules = "A" if setting.cue in KNOWN else "AB"
+        lessons = {rule: VoteLesson.of(checkpoint, setting, rule) for rule in rules}
+        for rule, lesson in lessons.items():
             if setting.part == "rank":
                 tables["heads"] += [{"rule": rule} | row for row in by_head(_rank(lesson))]
                 continue
@@ -400,5 +401,5 @@ class Vote(OnCheckpoint[VoteSetting]):
         found: Tables = {name: as_columns(rows) for name, rows in tables.items() if rows}
         return Computed(
             {"settings": {"right": float(np.mean(right)) if right else None}} | found,
-            self._provenance(checkpoint, lesson.task),
+            self._provenance(checkpoint, lessons["A"].task),
         )

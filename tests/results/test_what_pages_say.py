@@ -598,7 +598,9 @@ def test_second_gpt_the_books_other_questions():
         for edit in ("flat", "none")
     )
     said = re.findall(r"\d+", sentence("second_gpt", "Both models learn a new rule"))
-    typed = [*vector.measured[:3], vector.ceiling.estimate, flat.estimate, whole.estimate]
+    of_rules = results("rival-rules-gemma", "queries").groupby("intervention")["right_label"].mean()
+    of_rule = [of_rules["vector"], 0.25, of_rules["icl"]]
+    typed = [*vector.measured[:3], vector.ceiling.estimate, *of_rule, flat.estimate, whole.estimate]
     assert [f"{100 * each:.0f}" for each in typed] == [each for each in said if each != "72"]
     told = results("blocking-contexts-gemma", "answers").query("cue == 'Y' and last == 'Y'")
     right = told.pivot_table(index="seed", columns="lesson", values="right")
