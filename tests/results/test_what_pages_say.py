@@ -570,9 +570,16 @@ def test_vote_and_verdict_known_tasks():
         return table_intervals.of_means(rows, column, ["seed", "cue"])
 
     flat, whole = share("right_all", edit="flat", heads="all"), share("right_all", edit="none")
+    wide = known.query("heads == 'all' and dose == 1").pivot_table(
+        index=["seed", "cue"], columns="edit", values="right_all"
+    )
+    lost = [
+        table_intervals.of_means(wide.reset_index(), lambda m, edit=edit: m["none"] - m[edit], ["seed", "cue"])
+        for edit in ("flat", "moved")
+    ]
     said = re.findall(r"\d+", sentence("vote", "On word pairs every line"))
-    assert {f"{100 * each:.0f}" for of in (flat, whole) for each in of} <= set(said)
-    assert share("aimed_all", edit="moved", heads="effect 10", dose=1.0).high == 0
+    typed = [f"{100 * flat.estimate:.0f}", "100", *(f"{abs(100 * each):.0f}" for of in lost for each in of[:3])]
+    assert [number for number in said if number != "270"] == typed
     assert {f"{100 * of.estimate:.0f}" for of in (flat, whole)} <= set(
         re.findall(r"\d+", sentence("verdict", "**Shown on this model.**"))
     )
@@ -597,16 +604,21 @@ def test_second_gpt_the_books_other_questions():
         table_intervals.of_means(known.query(f"edit == '{edit}' and heads == 'all'"), "right_all", ["seed", "cue"])
         for edit in ("flat", "none")
     )
-    said = re.findall(r"\d+", sentence("second_gpt", "Both models learn a new rule"))
+    text = sentence("second_gpt", "Both models learn a new rule").replace("of 11.2", "").replace("of 100", "")
+    said = [number for number in re.findall(r"\d+", text) if number != "72"]
     of_rules = results("rival-rules-gemma", "queries").groupby("intervention")["right_label"].mean()
     of_rule = [of_rules["vector"], 0.25, of_rules["icl"]]
-    typed = [*vector.measured[:3], vector.ceiling.estimate, *of_rule, flat.estimate, whole.estimate]
-    assert [f"{100 * each:.0f}" for each in typed] == [each for each in said if each != "72"]
+    queries = results("rival-gemma", "queries").query("intervention == 'vector_shuffled'")
+    shuffled = table_intervals.of_means(queries, "correct", ["seed", "task"])
+    moved = known.query("edit == 'moved' and heads == 'effect 1' and dose == 1")
+    given = table_intervals.of_means(moved, "aimed_all", ["seed", "cue"])
+    typed = [*vector.measured[:3], vector.ceiling.estimate, shuffled.estimate, *of_rule, flat.estimate, whole.estimate]
+    assert [f"{100 * each:.0f}" for each in (*typed, *given[:3])] == said
     told = results("blocking-contexts-gemma", "answers").query("cue == 'Y' and last == 'Y'")
     right = told.pivot_table(index="seed", columns="lesson", values="right")
     gained = statistics.student(right["blocked"] - right["control"])
     said = re.findall(r"\d+", sentence("second_gpt", "A cue whose label another cue"))
-    assert [f"{100 * each:.0f}" for each in gained[:3]] == said
+    assert [f"{100 * each:.0f}" for each in gained[:3]] == said[:3]
     chosen = results("choose-word-pairs-gemma")
     assert chosen["ft_accuracy"].max() <= 1 / 24 + 1e-3 and chosen["icl_accuracy"].min() > 0.7
     assert chosen.groupby("task")["ft_accuracy"].max()["capitals"] == 0

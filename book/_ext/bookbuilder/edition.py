@@ -46,8 +46,7 @@ def _contents(edition: Edition, root: Path) -> dict[str, Any]:
 
 
 def _settings(edition: Edition, root: Path) -> dict[str, Any]:
-    settings = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
-    settings["title"] = edition.settings["title"]
+    settings = yaml.safe_load((root / "_config.yml").read_text("utf-8")) | {"title": edition.settings["title"]}
     sphinx = settings["sphinx"]["config"]
     sphinx["html_theme_options"]["logo"] = {"text": edition.settings["title"]}
     locale = edition.folder.resolve()
@@ -60,7 +59,8 @@ def _settings(edition: Edition, root: Path) -> dict[str, Any]:
 def install(edition: Edition, site: Path) -> None:
     """Put an edition's built pages into the site; files that the site has already are not there twice."""
     built, place = folder_of(edition) / "_build" / "html", site / edition.settings["address"]
-    kept, ours = set(), set(main_line())
+    redirects = yaml.safe_load(Path("_config.yml").read_text("utf-8"))["sphinx"]["config"].get("redirects", {})
+    kept, ours = set(), {*main_line(), *(old for old in redirects if old.startswith("book/chapters/"))}
     for file in sorted(path for path in built.rglob("*") if path.is_file()):
         name = file.relative_to(built)
         left = name.parts[0] == "book" and name.with_suffix("").as_posix() not in ours  # a page that was renamed

@@ -88,11 +88,7 @@ def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
     is asked of the one of all weights. Raises ExperimentError where settings of a checkpoint differ in number format,
     or those of a task in more than the seed.
     """
-    shared: dict[str, dict[str, pd.DataFrame]] = {"layers": {}, "settings": {}}
-    for table, of_checkpoints in shared.items():
-        for lessons in ("few", "all"):  # the latter, where a checkpoint has both
-            found = _reported(directory, "shared_part", table, layer_causal_lr=0, lessons=lessons)
-            of_checkpoints.update(found)
+    usual = {"layer_causal_lr": 0, "lessons": "all"}
     rules = ("suffix", "first word", "category")  # kinds of cues, which "rival" has among its tasks
     queries = {name: its[~its["task"].isin(rules)] for name, its in _reported(directory, "rival", "queries").items()}
     strengths = published.reported(directory, "new_rule", "strengths", layers="upper third")
@@ -103,15 +99,16 @@ def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
         strengths[checkpoint] = whole[every] if every.any() else whole
         published.require_only_seeds_differ(strengths[checkpoint])
     tables = {
-        "layers": shared["layers"],
+        "layers": _reported(directory, "shared_part", "layers", **usual),
         "queries": {name: its for name, its in queries.items() if len(its)},
         "strengths": strengths,
         "changes": _reported(directory, "new_rule", "changes", training="none", lessons="all"),
     }
+    settings = _reported(directory, "shared_part", "settings", **usual)
     rows = {}
     for checkpoint in dict.fromkeys(name for table in tables.values() for name in table):
         its = {name: table.get(checkpoint) for name, table in tables.items()}
-        rows[checkpoint] = _with_sentences(checkpoint, _five_rows(**its), its, shared["settings"].get(checkpoint))
+        rows[checkpoint] = _with_sentences(checkpoint, _five_rows(**its), its, settings.get(checkpoint))
     return rows if directory else {BOOK.format(name): its for name, its in rows.items()}
 
 
