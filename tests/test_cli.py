@@ -166,7 +166,7 @@ def test_a_look_says_which_models_could_not_be_asked(tiny_model, tmp_path, capsy
     assert commands.main(["look"]) == 1
 
 
-def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatch, tmp_path, tiny_model, capsys):
+def test_a_look_asks_the_data_that_are_given_and_says_what_is_seen(monkeypatch, tmp_path, tiny_model, capsys):
     def looked(_, data, k, seeds, n):
         assert len(data.train) == len(toy_study.DATA.train)
         return Look(*[Interval(0.5, 0.5, 0.5)] * 2, Interval(0.2, 0.1 if k == 2 else -0.1, 0.3), None)
@@ -175,7 +175,7 @@ def test_a_look_asks_the_data_that_are_given_and_says_what_is_settled(monkeypatc
     where = ["--model", tiny_model, "--data-dir", toy_study.write_mr(tmp_path)]
     assert commands.main(["look", *where, "--tasks", "mr", "--k", "2", "4"]) == 0
     _, two, four, *_ = capsys.readouterr().out.splitlines()
-    assert two.endswith("yes") and four.endswith("not settled")
+    assert two.endswith("yes") and four.endswith("not seen")
 
 
 @pytest.mark.parametrize("options", [[], ["--splits", "report"], ["--publish", "mine"], ["--only", "agreement"]])

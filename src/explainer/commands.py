@@ -157,7 +157,7 @@ def _look(options: argparse.Namespace) -> int:
                 found = Look.of(checkpoint, data[name], k, seeds, n)
                 shown = (f"{each:.2f}" for each in (found.zero_shot, found.in_context, found.difference))
                 constant = "-" if found.constant is None else f"{found.constant:.2f}"
-                learns = "yes" if found.learns else "not settled"
+                learns = "yes" if found.learns else "not seen"
                 rows.append((model, name, str(k), f"{len(seeds)} x {n}", constant, *shown, learns))
         except ExplainerError as error:
             failed.append(f"{model}: {str(error).removeprefix(f'{model}: ')}")

@@ -46,7 +46,7 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
     both = shlex.split(re.search(r"put `(--model .*?)`", TEXT)[1])
     assert "llama" in typed(models).out
     seen = dict(re.findall(r"^(llama_\d+) .*  (.*)$", typed(look, *both).out, re.MULTILINE))
-    assert seen == {"llama_0": "not settled", "llama_400": "yes"}
+    assert seen == {"llama_0": "not seen", "llama_400": "yes"}
     tried = typed(choose, *both, "--model", "llama_400", "--lr", "0.01", "0.03", "--seeds", "100", "101").out
     few = [*both, "--epochs", "1", "--lr", re.search(r"chosen: --lr (\S+)", tried)[1], "--seeds", "0", "1"]
     shown = typed(run, *few)
@@ -66,7 +66,7 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
         "SmolLM2-135M-Instruct",
     ]
     for answer in answers:
-        assert re.search(r"^llama_0: .* That it learns in context is not settled", answer, re.MULTILINE)
+        assert re.search(r"^llama_0: .* no learning in context is seen", answer, re.MULTILINE)
     assert "\nllama_400: on side, not tasks of the paper; demonstrations add " in typed(scorecard).out
     assert (tmp_path / "verdict.html").stat().st_size > 10**6
     exec(DRAWN, names := {})

@@ -77,7 +77,7 @@ def test_a_question_without_its_table_or_a_draw_is_left_out():
     assert list(verdict._five_rows(changes=changes)) == ["new rule: learned"]
 
 
-def test_one_draw_or_a_ceiling_that_is_not_settled_above_the_floor_gives_no_share():
+def test_one_draw_or_a_ceiling_that_is_not_above_the_floor_gives_no_share():
     layers = next(tables())
     found = verdict._five_rows(layers[layers["seed"] == 0], None, None, None)["like training"]
     assert found.draws == 1 and found.measured.estimate == 0.5 and math.isnan(found.share.estimate)
@@ -218,7 +218,7 @@ def test_answers_of_the_books_tables_are_those_of_its_page(tmp_path):
     thirds = verdict.share_by_third(results("shared-part", "layers"), "context", "another task")
     assert [f"{of:.2f}" in found["like training"].sentence for of in thirds.values()] == [True] * 3
     of = found["on these examples"]
-    assert f"one above {(of.share.high - of.share.low) / 2:.2f} would have been settled" in of.sentence
+    assert f"the interval of one above {(of.share.high - of.share.low) / 2:.2f} would have excluded 0" in of.sentence
 
 
 @pytest.mark.parametrize("change", NOTHING_LEARNED.values(), ids=NOTHING_LEARNED)
@@ -226,7 +226,7 @@ def test_a_model_that_learns_nothing_in_context_is_told_so_and_has_no_share(tmp_
     publish(tmp_path, "shared_part", change)
     publish(tmp_path, "agreement", change)
     for one in verdict.five_rows(tmp_path)[OWN].values():
-        assert math.isnan(one.share.estimate) and "That it learns in context is not settled" in one.sentence
+        assert math.isnan(one.share.estimate) and "no learning in context is seen" in one.sentence
     (ten,) = verdict.ten_rows(tmp_path).values()
     assert {math.isnan(row.share.estimate) for row in ten.values()} == {True}
 
@@ -245,7 +245,7 @@ def test_a_vector_carries_nothing_of_what_is_not_learned(tmp_path, change, one_l
     )
     rewrite(tmp_path / "rival" / "queries.parquet", change)
     (found,) = verdict.five_rows(tmp_path).values()
-    assert "That it learns in context is not settled" in found["carried by one vector"].sentence
+    assert "no learning in context is seen" in found["carried by one vector"].sentence
 
 
 def test_a_model_that_names_one_label_less_often_learns(tmp_path):
@@ -282,7 +282,7 @@ def test_a_rule_that_is_not_learned_is_not_asked_how(tmp_path):
 
     rewrite(tmp_path / "new_rule" / "changes.parquet", by_chance)
     (found,) = verdict.five_rows(tmp_path).values()
-    assert "That it learns a new rule is not settled" in found["new rule: learned"].sentence
+    assert "interval of the difference includes 0" in found["new rule: learned"].sentence
     assert "nothing is said of how" in found["new rule: like training"].sentence
     assert math.isnan(found["new rule: like training"].share.estimate)
 

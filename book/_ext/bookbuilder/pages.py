@@ -28,7 +28,7 @@ _FIGURE = re.compile(
 """A figure or a table, in code or in Markdown."""
 _EXPLORABLE = re.compile(r"^`{3,}\{explorable\}", re.MULTILINE)
 _EXPLORABLES = re.compile(r"^from explainer\.(?:explorables|page)[\w.]* import (\w+(?:, \w+)*)$", re.MULTILINE)
-_SECONDS = {"words": 60 / 150, "figures": 45, "explorables": 90, "lines": 20}
+_SECONDS = {"words": 60 / 105, "figures": 60, "explorables": 120, "lines": 28}
 
 
 # The order.
@@ -108,7 +108,8 @@ def exercises(content: list[Mapping[str, Any]]) -> int:
 def minutes(content: list[Mapping[str, Any]]) -> int:
     """Minutes for what a reader sees of a page's cells without opening anything, rounded, exercises left out.
 
-    150 words take a minute, a figure or a table 45 seconds, an explorable 90, a visible line of code 20.
+    105 words take a minute, a figure or a table 60 seconds, an explorable 120, a visible line of code 28: what two students
+    took.
     """
     return max(1, round(sum(_SECONDS[what] * number for what, number in to_read(content).items()) / 60))
 

@@ -98,5 +98,5 @@ class Look:
 
     @property
     def learns(self) -> bool:
-        """Whether demonstrations are settled to add to what is right without them, and with one label for all."""
+        """Whether demonstrations are seen to add to what is right without them, and with one label for all."""
         return self.difference.low > 0 and (self.constant is None or self.in_context.low > self.constant)

@@ -105,7 +105,7 @@ def holm_corrected(tested: Mapping[_Name, Interval]) -> dict[_Name, Interval]:
 
 
 class Signs(NamedTuple):
-    """In how many cases an estimate is settled above zero (p < 0.05), settled below it, or not settled."""
+    """In how many cases an estimate is above zero (p < 0.05), below it, or neither."""
 
     rises: int
     falls: int

@@ -83,8 +83,8 @@ def _sentences() -> dict[str, str]:
 def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
     """The answers to the questions of `FOLDERS` by checkpoint, from the tables of a directory, or of the book.
 
-    A question without tables is left out. Where demonstrations add nothing that is settled, or no ceiling is settled
-    above its floor, the row has no share of the way, and its sentence says so. Of several kinds of training a new rule
+    A question without tables is left out. Where the interval of what demonstrations add, or of a ceiling above its floor,
+    includes 0, the row has no share of the way, and its sentence says so. Of several kinds of training a new rule
     is asked of the one of all weights. Raises ExperimentError where settings of a checkpoint differ in number format,
     or those of a task in more than the seed.
     """
@@ -168,7 +168,7 @@ def _five_rows(
 
 
 def _jackknifed(means: pd.DataFrame, floor: Value, measured: Value, ceiling: Value) -> Row:
-    """The three values and the share, of means by seed; no share where no ceiling is settled above the floor."""
+    """The three values and the share, of means by seed; no share where the interval of their distance includes 0."""
     known = means.dropna()
     with np.errstate(divide="ignore", invalid="ignore"):  # a ceiling at its floor gives no share
         share = of_means(known, lambda m: (measured(m) - floor(m)) / (ceiling(m) - floor(m)))
@@ -200,14 +200,14 @@ def _with_sentences(
         accuracies = of_settings[["icl", "zsl"]].add_suffix("_accuracy").reset_index()
         of_setting = queries.filter(["seed", "task", "n_queries", "one_label_accuracy"]).drop_duplicates()
         gains["rival"] = gain_in_context(accuracies.merge(of_setting))
-    unsettled = {folder: _not_learned(checkpoint, gain) for folder, gain in gains.items() if not gain.low > 0}
+    not_seen = {folder: _not_learned(checkpoint, gain) for folder, gain in gains.items() if not gain.low > 0}
     if LEARNED in rows and not rows[LEARNED].share.low > 0:
         values = rows[LEARNED]._asdict() | {"checkpoint": checkpoint}
-        unsettled["new_rule"] = _sentences()["rule_not_learned"].format(**values)
+        not_seen["new_rule"] = _sentences()["rule_not_learned"].format(**values)
     said = {}
     for question, row in rows.items():
-        if FOLDERS[question] in unsettled:
-            said[question] = row._replace(share=_NO_SHARE, sentence=unsettled[FOLDERS[question]])
+        if FOLDERS[question] in not_seen:
+            said[question] = row._replace(share=_NO_SHARE, sentence=not_seen[FOLDERS[question]])
         elif not math.isfinite(row.share.low):
             said[question] = row._replace(sentence=_sentences()["no_room"].format(**row._asdict()))
         else:
@@ -220,7 +220,7 @@ def _with_sentences(
 
 
 def _not_learned(checkpoint: str, gain: Interval) -> str:
-    """What is said of a checkpoint to whose right answers demonstrations add nothing that is settled above zero."""
+    """What is said of a checkpoint to whose right answers demonstrations add nothing that is seen."""
     one_draw = "" if math.isfinite(gain.low) else _sentences()["one_draw"]
     return _sentences()["not_learned"].format(checkpoint=checkpoint, gain=gain) + one_draw
 
@@ -371,7 +371,7 @@ def ten_rows(directory: str | Path | None = None) -> dict[str, Rows]:
     Every setting counts that reports and has all lessons (of a checkpoint that has none such, the bounds); a training
     is the whole one of its setting. A row is left out without its tables, or without a value. It has no share where the
     ceiling is above the floor for some seeds and below it for others, and where demonstrations add nothing that is
-    settled, which its sentence says. Raises ResultsError, which names the command, without tables of the agreement, and
+    seen, which its sentence says. Raises ResultsError, which names the command, without tables of the agreement, and
     ExperimentError as `five_rows`.
     """
     settings, pairs_of, changes = (
