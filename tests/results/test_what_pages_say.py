@@ -29,9 +29,7 @@ from explainer.results import (
 from explainer.results.published import results
 from explainer.theory import statistics
 
-CAPTIONS = {
-    "story": ["swaps"], "claims": ["claims"],
-}  # fmt: skip
+CAPTIONS = {"claims": ["claims"]}
 """Figures and tables with rows of trainings on other examples or on shuffled answers."""
 
 
@@ -63,38 +61,13 @@ def numbers(text: str) -> set[str]:
 # story
 
 
-def test_story_means_over_tasks_stand_beside_their_lowest_task():
-    """The recall of a context is above 85 per cent on average only."""
-    averages, lowest = (
-        papers.quoted("rec2ftp_average").values(),
-        (min(of.values()) for of in papers.quoted("rec2ftp").values()),
-    )
-    said = re.findall(r"\d+ %", sentence("story", "errors that fine-tuning repairs"))
-    assert set(said) == per_cent(*averages, *lowest)
-
-
-def test_story_similarities_floors_ceilings_and_cost():
-    """Its numbers stand in sentences: similarity, floors, ceilings, and what other examples cost and should cost."""
-    stored = agreement_results.pairs("agreement")
-    training, context, trainings, contexts = agreement_results.lesson_swaps(stored, "sim_aou").values()
-    cost = agreement_results.cost_of_other_examples(stored, "sim_aou")
-    said = {
-        "0.38": training["the same"], "0.20": training["made-up words"], "0.28": context["made-up words"],
-        "0.22": training["shuffled answers"], "0.33": context["shuffled answers"],
-        "0.303": training["another task"], "0.305": context["another task"],
-        "0.89": trainings["the same, in another order"], "0.71": trainings["other examples of the task"],
-        "0.98": contexts["the same, in another order"], "0.94": contexts["other examples of the task"],
-        "0.05": cost["yardstick"],
-    }  # fmt: skip
-    assert [f"{of.estimate:.{len(typed) - 2}f}" for typed, of in said.items()] == list(said)
-    for page, about, typed in (
-        ("story", "have a similarity of", {"0.38"}),
-        ("story", "*Made-up words* in the same form", {"0.20", "0.28"}),
-        ("story", "*Other examples* of the same task", {"0.94", "0.71", "0.05", "0.38"}),
-    ):
-        assert typed <= said.keys() & numbers(sentence(page, about)), (page, about)
-    for swapped in ("training swapped", "context swapped"):
-        assert -0.02 < cost[swapped].low < 0 < cost[swapped].high < 0.02
+def test_story_the_share_of_the_way_and_what_other_examples_lower():
+    """The share in each third of the layers, and the second row of the verdict, a share of what descent predicts."""
+    rows = verdict.three_rows_of_book()
+    of_examples = next(row.share for name, row in rows.items() if "examples" in name)
+    assert {f"{each:.3f}" for each in of_examples[:3]} <= numbers(sentence("story", "swap the *examples*"))
+    alike = verdict.rows_of_book()["new rule: like training"].share
+    assert {f"{each:.2f}" for each in alike[:3]} <= numbers(sentence("story", "In what the rule alone changes"))
 
 
 def test_story_ladder():
@@ -104,35 +77,29 @@ def test_story_ladder():
     assert round(rungs["here"][5][1], 2) == 0.83 and rungs["heads"] == 270
 
 
-def test_story_and_what_makes_it_learning_what_a_cut_takes():
+def test_what_makes_it_learning_what_a_cut_takes():
     """Of those that the demonstrations bring; of the log-probability it is 61 and 38 per cent."""
     lost = []
     for task in head_circuit_comparison.TASKS:
         answers = head_circuit_comparison.stored(task).answers
         whole, cut, alone = (np.mean([one.correct for one in answers[n]]) for n in ("whole", "cut: input", "alone"))
         lost.append((whole - cut) / (whole - alone))
-    for page, about in (
-        ("story", "hides the inputs from the arrows"),
-        ("what_makes_it_learning", "right answers that eight"),
-    ):
-        assert set(re.findall(r"\d+ %", sentence(page, about))) == per_cent(*lost)
+    assert set(re.findall(r"\d+ %", sentence("what_makes_it_learning", "right answers that eight"))) == per_cent(*lost)
 
 
-def test_story_and_idea_it_inspired_gain_on_another_genre():
+def test_idea_it_inspired_gain_on_another_genre():
     _, *larger = language_model_results.change_at_budgets("plain", "momentum", other_genre=True).values()
     assert all(gain.low < 0 < gain.high for gain in larger)
-    assert {f"{gain.estimate:.3f}" for gain in larger} <= numbers(sentence("story", "news articles"))
     assert {f"{each:.3f}" for gain in larger for each in gain} <= numbers(sentence("idea_it_inspired", "news articles"))
 
 
-def test_story_and_shared_part_first_tokens_beside_whole_answers():
+def test_shared_part_first_tokens_beside_whole_answers():
     """Interventions count first tokens, all else whole answers: both stand where a page has the first."""
     first, whole = results("shared-part", "queries"), results("shared-part", "changes").query("lesson == 'own'")
     right = [accuracy(first, name) for name in ("icl", "ft")]
     right += [whole[whole["kind"] == kind]["accuracy"].mean() for kind in ("ICL", "FT")]
     said = {f"{100 * share:.0f}" for share in right}
-    for page, about in (("story", "67 of 100"), ("shared_part", "left panel")):
-        assert said <= set(re.findall(r"\b\d+\b", sentence(page, about)))
+    assert said <= set(re.findall(r"\b\d+\b", sentence("shared_part", "left panel")))
 
 
 # agreement
@@ -160,7 +127,11 @@ def test_agreement_thirds():
         found = verdict.share_by_third(layers, side, floor)
         assert [round(of.estimate, 2) for of in found.values()] == wanted
     typed = {f"{share:.2f}" for share in said["context", "another task"]}
-    places = {"story": "*Made-up words*", "claims": "in the upper layers", "verdict": "From another task"}
+    places = {
+        "story": "A context and a training are",
+        "claims": "in the upper layers",
+        "verdict": "Let 0 be another task",
+    }
     for page, about in places.items():
         assert typed <= numbers(sentence(page, about)), page
     assert typed <= numbers("".join(sentences("agreement", "of the way")))
@@ -333,11 +304,11 @@ def test_new_rule_what_a_new_rule_shares():
     direction = {f"{found['own'].estimate:.3f}", f"{found['sqrt(C F)'].estimate:.2f}"}
     effect = {f"{each:.2f}" for each in contrast_results.effect_beyond_random(put)}
     for page, about in (
-        ("story", "cosine of 0.026"), ("verdict", "does not learn the rule as"), ("new_rule", "They agree to 0.026"),
+        ("verdict", "learn a new rule as training"), ("new_rule", "They agree to 0.026"),
     ):  # fmt: skip
         assert direction <= numbers(sentence(page, about)), page
     for page, about in (
-        ("story", "shares next to nothing by direction"), ("verdict", "By effect"), ("new_rule", "By *effect*"),
+        ("story", "By effect on the answers"), ("verdict", "By their effect"), ("new_rule", "By *effect*"),
     ):  # fmt: skip
         assert effect <= numbers(sentence(page, about)), page
     of_kind = upper.groupby("cue")["trainings"].mean()["category"]
@@ -359,8 +330,8 @@ def test_trained_control_and_the_verdict_what_certain_learners_reach():
 
     typed = {f"{each:.2f}" for each in table_intervals.of_means(means, share, ["model"])}
     for page, about in (
-        ("trained_control", "With the context swapped the fall"), ("verdict", "Each row puts one question"),
-        ("story", "descending on those examples?"), ("agreement", "Can these tests detect"),
+        ("trained_control", "With the context swapped the fall"), ("verdict", "**The second row has a limit.**"),
+        ("story", "but it has a limit"), ("agreement", "Can these tests detect"),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
 
@@ -480,10 +451,10 @@ def voted(column: str, grid: str = "edits", **where) -> float:
 @pytest.mark.parametrize(
     ("page", "about"),
     [
-        ("story", "look at all lines equally"),
+        ("story", "attend to all lines equally"),
         ("vote", "Make ten heads look"),
         ("what_the_context_does", "So in [The vote]"),
-        ("verdict", "their attention made equal"),
+        ("verdict", "attend equally to all lines, 30"),
         ("claims", "| Similar examples vote. |"),
     ],
 )
@@ -581,7 +552,7 @@ def test_vote_and_verdict_known_tasks():
     typed = [f"{100 * flat.estimate:.0f}", "100", *(f"{abs(100 * each):.0f}" for of in lost for each in of[:3])]
     assert [number for number in said if number != "270"] == typed
     assert {f"{100 * of.estimate:.0f}" for of in (flat, whole)} <= set(
-        re.findall(r"\d+", sentence("verdict", "**Shown on this model.**"))
+        re.findall(r"\d+", sentence("verdict", "**On tasks that it knew**"))
     )
 
 
@@ -699,7 +670,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         assert {f"{value:.2f}" for of in shown for value in of} <= numbers(sentence("new_rule", about)), about
     lost = {f"{value:.3f}" for value in mean["own"] - mean["other"]}
     assert lost <= numbers(sentence("new_rule", "That of two halves falls"))
-    for page, about in (("verdict", "**Does it learn"), ("story", "Does it learn them as"), ("new_rule", "Averaging")):
+    for page, about in (("verdict", "learn a new rule as training"), ("new_rule", "Averaging")):
         typed = numbers(sentence(page, about))
         assert {f"{value:.2f}" for of in (mean["own"], possible) for value in of} <= typed, page
     assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"

@@ -84,9 +84,9 @@ def five_rows(directory: str | Path | None = None) -> dict[str, Rows]:
     """The answers to the questions of `FOLDERS` by checkpoint, from the tables of a directory, or of the book.
 
     A question without tables is left out. Where the interval of what demonstrations add, or of a ceiling less its
-    floor, includes 0, the row has no share of the way, and its sentence says so. Of several kinds of training a new rule
-    is asked of the one of all weights. Raises ExperimentError where settings of a checkpoint differ in number format,
-    or those of a task in more than the seed.
+    floor, includes 0, the row has no share of the way, and its sentence says so. Of several kinds of training a new
+    rule is asked of the one of all weights. Raises ExperimentError where settings of a checkpoint differ in number
+    format, or those of a task in more than the seed.
     """
     usual = {"layer_causal_lr": 0, "lessons": "all"}
     rules = ("suffix", "first word", "category")  # kinds of cues, which "rival" has among its tasks
