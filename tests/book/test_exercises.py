@@ -44,10 +44,6 @@ def test_a_mistake_gets_its_own_hint(name, hint, mistake):
 # The right answers of the table in another way: slower, or from what they claim to describe.
 
 
-def masked(Q, K, V):
-    return torch.stack([duality.softmax_attention(Q[t], K[: t + 1], V[: t + 1]) for t in range(len(Q))])
-
-
 def ten_gradient_steps(inputs, targets):
     W_0, rate = torch.zeros(targets.shape[1], inputs.shape[1]).double(), duality.GradientDescent(0.05)
     return duality.train_linear_layer(W_0, inputs, targets, rate, duality.full_batches(len(inputs), 10)).W
@@ -121,7 +117,6 @@ def turned(p, m):
 
 
 ANOTHER = {
-    "causal_attention": masked,
     "permutation_invariant": lambda x, y: (ten_gradient_steps(x, y), x.zero_())[0],  # copies of the inputs are given
     "outer_product_update": step_by_autograd,
     "cross_entropy_errors": signals_by_autograd,

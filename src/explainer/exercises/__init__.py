@@ -3,9 +3,8 @@
 # ruff: noqa: F401, I001 - an index of all names, in lines as wide as those of a text
 # fmt: off
 from explainer.exercises.attention import (
-    softmax, softmax_attention, causal_attention, linear_attention, kept_numbers, split_terms, context_update,
-    fine_tuning_update, constant_values, copied_gate, first_order, one_query_update, look_back,
-    value_matrix,
+    softmax, softmax_attention, linear_attention, split_terms, context_update, fine_tuning_update, constant_values,
+    copied_gate, first_order, one_query_update, look_back, value_matrix,
 )
 from explainer.exercises.comparison import (
     not_excluded, share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,

@@ -1,7 +1,5 @@
 """Exercises on keys, queries and values, on the dual form of attention, and on what would make it learning."""
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -9,11 +7,6 @@ from explainer.exercises.checks import Cases, Exercise
 from explainer.theory import duality
 
 # One head, and linear attention.
-
-
-def _causal(queries: Tensor, keys: Tensor, values: Tensor, *, diagonal=1, mask=-torch.inf) -> Tensor:
-    scores = queries @ keys.T / keys.shape[1] ** 0.5
-    return scores.masked_fill(torch.ones_like(scores).triu(diagonal).bool(), mask).softmax(-1) @ values
 
 
 def _single_pairs_first(V: Tensor, K: Tensor, Q: Tensor) -> Cases:
@@ -61,24 +54,6 @@ softmax_attention = Exercise(
         "d is the width of a key, not the number of keys.": lambda q, K, V: (K @ q / len(K) ** 0.5).softmax(0) @ V,
     },
 )
-causal_attention = Exercise(
-    hint="fill the scores of later tokens with -inf before the softmax; exp(-inf) is 0.",
-    passed="every token attends to itself and to what stands before it, and to nothing else.",
-    right=_causal,
-    shapes=((6, 4), (6, 4), (6, 3)),
-    cases=lambda Q, K, V: {
-        "the first token sees only itself, so its row should be its own value.": (Q[:1], K[:1], V[:1]),
-        "a row is not softmax attention over its own token and those before it; mask before the softmax, so that "
-        "the weights that are left sum to 1, and keep the scale 1 / sqrt(d).": (Q, K, V),
-    },
-    mistakes={
-        "later tokens change the earlier rows; look at the mask.": lambda *given: _causal(*given, diagonal=9),
-        "every token sees the one after it, too.": lambda *given: _causal(*given, diagonal=2),
-        "a token does not see itself; look at the diagonal.": lambda *given: _causal(*given, diagonal=0),
-        "a score of 0 is no weight of 0: exp(0) is 1.": lambda *given: _causal(*given, mask=0.0),
-        "the weights that are left do not sum to 1.": lambda Q, K, V: (Q @ K.T / 2).softmax(-1).tril() @ V,
-    },
-)
 linear_attention = Exercise(
     hint="compare every query with every key first: queries @ keys.T has a row for each query.",
     passed="linear in queries, keys and values, a sum over pairs, without scale or normaliser.",
@@ -88,13 +63,6 @@ linear_attention = Exercise(
     mistakes={
         "these are softmax's weights; here a weight is k_i . q itself.": lambda V, K, Q: (Q @ K.T).softmax(-1) @ V,
     },
-)
-kept_numbers = Exercise(
-    hint="each layer keeps a key and a value of d numbers for each token and each key head.",
-    passed="two vectors of d numbers for each token, layer and key head.",
-    right=lambda tokens, layers, key_heads, d: 2 * tokens * layers * key_heads * d,
-    cases=[(1, 1, 1, 1), (7, 3, 2, 5), (130, 30, 3, 64)],
-    mistakes={"you count half of them: there are keys, and there are values.": lambda *sizes: math.prod(sizes)},
 )
 
 # The dual form, and what softmax does to it.
