@@ -15,7 +15,7 @@ GIVEN = dict(agreement=0.6, floor=0.0, ceiling=1.0, others="floor", lowest="prev
 
 def test_javascript(tmp_path):
     """It takes starts, and states with some and all bets, shown or not."""
-    some = {"agreement": 0.38, "others": "stays", "lowest": "momentum"}
+    some = {"agreement": 0.50, "others": "stays", "lowest": "momentum"}
     changes = [{}, some, GIVEN, GIVEN | {"shown": ["agreement", "lowest"]}, GIVEN | {"shown": list(GIVEN)}]
     states = [start | change for start in STARTS for change in changes]
     computed("bets", states, "{}")  # every state has a picture that says it in words
@@ -30,9 +30,9 @@ def test_javascript(tmp_path):
 
 
 def test_numbers_that_the_chapters_tell():
-    """Of the bets in words: 0.38 between 0.20 and 0.71; -0.06, 0.15 and 0.03 nats."""
+    """Of the bets in words: 0.50 between 0.30 and 0.78; -0.06, 0.15 and 0.03 nats."""
     stored = Bets.stored()
-    assert [round(stored[name][0], 2) for name in measured_explorables._NUMBERS] == [0.38, 0.20, 0.71]
+    assert [round(stored[name][0], 2) for name in measured_explorables._NUMBERS] == [0.50, 0.30, 0.78]
     assert [round(gain[1], 2) for gain in stored["lasting"]["gains"]] == [-0.06, 0.15, 0.03]
 
 
@@ -96,7 +96,11 @@ def test_bets_are_kept_from_page_to_page_and_forgotten(visit):
     shown = page.locator(svg).first.text_content
     assert "the answer is in chapter 9" in shown() and "Result" not in shown()
     view(page, "comparison").get_by_role("button", name="Show the results now").press("Enter")
-    assert "Result: 0.38" in shown() and "Result" not in page.locator(svg).nth(1).text_content()
+    assert (
+        "result 0.50" in shown()
+        and "Result: 95 %" in shown()
+        and "Result" not in page.locator(svg).nth(1).text_content()
+    )
     view(page, "comparison").get_by_role("button", name="Hide the results").click()
     assert "Result" not in shown()
     assert "stay in this browser" in view(page, "comparison").locator(".explorable-hint").text_content()
@@ -108,7 +112,7 @@ def test_bets_are_kept_from_page_to_page_and_forgotten(visit):
     found = state(last, "all")
     assert (found["agreement"], found["others"], found["lasting"], found["floor"]) == (0.51, "stays", "grows", None)
     assert view(last, "all").get_by_role("slider").count() == view(last, "all").get_by_role("combobox").count() == 0
-    view(last, "all").get_by_role("status").filter(has_text="your bet 0.51, result 0.38").wait_for()
+    view(last, "all").get_by_role("status").filter(has_text="your bet 0.51, result 0.50").wait_for()
     assert state(visit("comparison"), "comparison")["agreement"] == 0.51
 
     view(last, "all").get_by_role("button", name="Forget my bets").click()
@@ -127,4 +131,4 @@ def test_without_storage_it_works_on_its_page(visit):
     page.evaluate("dispatchEvent(new Event('pageshow'))")
     assert state(page, "momentum")["lowest"] == "plain"
     view(page, "momentum").get_by_role("button", name="Forget my bets").click()
-    assert state(page, "momentum")["lowest"] is None and choice.input_value() == "no bet yet"
+    assert state(page, "momentum")["lowest"] is None and choice.input_value() == "choose"

@@ -343,7 +343,7 @@ def require_sweep(page, checkpoint):
 
 TOLD = (
     r"right are (\d+) without demonstrations, (\d+) in context, and (\d+) .* errors that the context repairs, the "
-    r"second lesson repairs (\d+)\. The SimAOU of the two changes is (.+), between a .* SimAMΔ is (.+)\. After “.*” "
+    r"second condition repairs (\d+)\. The SimAOU of the two changes is (.+), between a .* SimAMΔ is (.+)\. After “.*” "
     r"the model expects (.+), (.+) and (.+)\."
 )
 

@@ -22,7 +22,7 @@ class ThreeTokens(Explorable):
 
     name = "three_tokens"
     question = "What does one attention head do with three tokens?"
-    height = 810
+    height = 735
 
     # `keys` is taken: ipywidgets keeps the names of the traits there.
     token_keys = Rows(((1.3, 0.7), (-0.8, 1.1), (0.5, -1.2)), fewest=3, most=3)
@@ -44,7 +44,7 @@ class OneHead(Explorable):
 
     name = "one_head"
     question = "What does each demonstration add to the output of a head?"
-    height = 1110
+    height = 1015
 
     token_keys = Rows(((0.9, -0.6), (0.9, -0.2), (0.8, 0.1), (0.5, 0.8), (0.2, 0.9)), most=5, fewest=5)
     token_values = Rows(((1, -0.7), (1, -0.4), (1, 0.1), (0.9, 0.9), (-1, 1)), most=5, fewest=5)
@@ -62,7 +62,7 @@ class OneStep(Explorable):
 
     name = "one_step"
     question = "Does one gradient step give the same answer as linear attention over the examples?"
-    height = 610
+    height = 530
 
     points = Rows(((-1.6, -1.1), (-0.9, -0.8), (-0.4, 0.5), (0.5, 0.2), (1.0, 1.3), (1.5, 1.0)), most=8)
     learning_rate = traitlets.Float(0.85, min=0, max=1.5)
@@ -77,7 +77,7 @@ class TwoNeurons(Explorable):
 
     name = "two_neurons"
     question = "Is a layer after one gradient step the same as linear attention over its training examples?"
-    height = 1000
+    height = 910
 
     inputs = Rows(((1.22, 0.31), (0.17, 1.43), (-1.12, 0.74)), most=4)
     targets = Rows(((1.34, 0.62), (-0.87, 1.18), (-1.23, -0.81)), most=4)
@@ -94,8 +94,8 @@ class SoftmaxBend(Explorable):
     """
 
     name = "softmax_bend"
-    question = "Where does softmax bend linear attention, and by how much?"
-    height = 640
+    question = "When is linear attention close to softmax attention?"
+    height = 575
 
     spread = traitlets.Float(0.5, min=0.125, max=4)
     tokens = traitlets.Int(64, min=4, max=128)
@@ -111,7 +111,7 @@ class NoiseValue(Explorable):
 
     name = "noise_value"
     question = "How similar are two changes that have nothing to do with each other?"
-    height = 640
+    height = 575
 
     ratio = traitlets.Float(math.sqrt(3), min=0.1, max=10)
     dimension = traitlets.Int(512, min=2, max=1024)
@@ -128,7 +128,7 @@ class MomentumWindow(Explorable):
 
     name = "momentum_window"
     question = "Which positions does momentum attention weigh, and does the query matter to what it adds?"
-    height = 690
+    height = 600
 
     average = traitlets.Enum(_AVERAGES, default_value="momentum")
     eta = traitlets.Float(0.5, min=0, max=0.95)
@@ -143,7 +143,7 @@ class AgeWeights(Explorable):
 
     name = "age_weights"
     question = "Which pairs count most?"
-    height = 640
+    height = 535
 
     retention = traitlets.Float(0.97, min=0, max=1)
     momentum = traitlets.Float(0.8, min=0, max=0.95)
@@ -160,7 +160,7 @@ class PhasePlane(Explorable):
 
     name = "phase_plane"
     question = "Which of the best parameters does training reach?"
-    height = 720
+    height = 560
 
     start = Pair([1.8, 0.1])
     step = traitlets.Float(0.45, min=0.01, max=1)
@@ -178,7 +178,7 @@ class OnePlane(Explorable):
 
     name = "one_plane"
     question = "Which weights does the layer act on, and what moves them away from the true ones?"
-    height = 770
+    height = 700
     provenance = "Live: computed by the page as you look, with 4,000 drawn prompts."
 
     w = Pair([1.0, 1.4])
@@ -198,10 +198,8 @@ class MemoryOrRidge(Explorable):
     """
 
     name = "memory_or_ridge"
-    question = (
-        "What does a learner answer that knows T lines by heart, and what one that takes every line for possible?"
-    )
-    height = 610
+    question = "What does a learner answer that knows T lines by heart, and one for which every line is possible?"
+    height = 640
 
     points = Rows(((-1.5, -1.45), (-0.7, -0.5), (0.1, 0.25), (0.8, 0.75)), most=8)
     query = traitlets.Float(1.4, min=-LIMIT, max=LIMIT)
@@ -261,8 +259,8 @@ class InContextRegression(Explorable):
     """
 
     name = "in_context_regression"
-    question = "Which learner is a trained transformer like, and until when?"
-    height = 720
+    question = "Which learner does a trained transformer resemble, and under which shifts?"
+    height = 670
 
     points = Rows(_POINTS, most=12, fewest=2, limits=(_WIDEST, _HIGHEST))
     query = traitlets.Float(-1.5, min=-_WIDEST, max=_WIDEST)

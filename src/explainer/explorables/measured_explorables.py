@@ -22,7 +22,7 @@ class Ladder(Explorable):
 
     name = "ladder"
     question = "How much of what attention does is a gradient step?"
-    height = 865
+    height = 745
     provenance = (
         "Stored: 1,000 random prompts, seed 0, and 270 heads, one prompt; {checkpoint}, float32; computed by "
         "explainer.explorables.Ladder.store()."
@@ -49,13 +49,13 @@ class RealHead(Explorable):
 
     name = "real_head"
     question = "What happens in a real head when one vector is added to all its keys?"
-    height = 1245
+    height = 1060
     provenance = (
         "Stored: keys, values and query of one head; {checkpoint}, float32; read by "
         "explainer.explorables.RealHead.store(); the rest is computed by the page as you look."
     )
 
-    shift = traitlets.Float(-3.0, min=-4.0, max=2.0)
+    shift = traitlets.Float(0.0, min=-4.0, max=2.0)
     head = Stored()
 
     @classmethod
@@ -67,16 +67,16 @@ class RealHead(Explorable):
 
 
 class Swap(Explorable):
-    """SimAOU of a context and a training in each layer, where one of them has another lesson than the other.
+    """SimAOU of a context and a training in each layer, where one of them gets other texts than the other.
 
-    Traits: `side`, which of the two is swapped, "training" or "context"; `lesson`, what it has learned instead, one of
+    Traits: `side`, which of the two is swapped, "training" or "context"; `lesson`, what it gets instead, one of
     `LESSONS`; `similarity`, what is stored. Beside it stand two trainings on different examples, the noise value, and
     the same swaps in a layer of linear attention where the context is a step of gradient descent.
     """
 
     name = "swap"
-    question = "Which lesson must one side get before the similarity falls?"
-    height = 785
+    question = "Which swap lowers the similarity of a context and a training?"
+    height = 580
     provenance = (
         "Stored: 10 draws of four tasks of word pairs, 24 queries each; 16 demonstrations, 10 epochs; "
         "{checkpoint}, float32; computed by explainer-lab shared-part."
@@ -116,19 +116,19 @@ class Swap(Explorable):
 
 
 class Contrast(Explorable):
-    """The changes by a context and by a training on two lessons A and B, and their differences, the contrasts.
+    """The changes by a context and by a training on two tasks A and B, and their differences, the contrasts.
 
         similarity    cos(c_A, f_A), mean of A and B
         contrast      cos(c_A - c_B, f_A - f_B)
 
-    What both lessons share on one side falls out of its contrast. Traits: `points`, c_A, c_B, f_A and f_B in the plane,
+    What both tasks share on one side falls out of its contrast. Traits: `points`, c_A, c_B, f_A and f_B in the plane,
     without `shared`, the length along the first axis that is added to all four; `exchanged`, whether the trainings on A
     and B have changed places; `found`, what the GPT scores.
     """
 
     name = "contrast"
-    question = "What does the difference of two lessons keep, and what does it cancel?"
-    height = 670
+    question = "What does the difference of two tasks keep, and what does it cancel?"
+    height = 525
     provenance = (
         "Stored: similarity of 10 draws of four tasks of word pairs, contrast of 10 draws of five pairs of tasks; "
         "layers 21 to 30; 10 epochs; {checkpoint}, float32; computed by explainer-lab shared-part "
@@ -159,17 +159,17 @@ class Contrast(Explorable):
 
 
 class Yardstick(Explorable):
-    """What other examples would cost if the special parts of a context and a training agreed as the whole does.
+    """How far other examples would lower a similarity if the special parts of both changes agreed as the whole does.
 
         yardstick = s sqrt((1 - C) (1 - F))
 
-    Traits: `contexts`, C, how alike two contexts on different examples are; `trainings`, F, the same of two trainings;
+    Traits: `contexts`, C, the similarity of two contexts on different examples; `trainings`, F, that of two trainings;
     `own`, s, the similarity of a context and a training on the same examples; `falls`, the measured falls.
     """
 
     name = "yardstick"
-    question = "How much could other examples cost, if they counted?"
-    height = 710
+    question = "How far would the similarity fall with other examples, if the examples mattered?"
+    height = 555
     provenance = (
         "Stored: 20 draws of four tasks of word pairs (10 where both are swapped), 24 queries each; 10 epochs; "
         "{checkpoint}, float32; computed by explainer-lab agreement and explainer-lab shared-part."
@@ -201,7 +201,7 @@ _CHOICES = {
     "lasting": ("grows", "peaks", "stays"),
 }
 """Questions that are answered by a choice, and the choices."""
-_HEIGHTS = {"comparison": 700, "momentum": 400, "all": 1130}
+_HEIGHTS = {"comparison": 580, "momentum": 310, "all": 965}
 
 
 class Bets(Explorable):
@@ -217,8 +217,8 @@ class Bets(Explorable):
     question = "What do you expect, and what was found?"
     height = _HEIGHTS["comparison"]
     provenance = (
-        "Stored: 20 seeds of four tasks, eight sets of small language models; {checkpoint}, float32; computed by "
-        "explainer-lab agreement and explainer-lab language-models."
+        "Stored: 10 seeds of four tasks, eight sets of small language models; {checkpoint}, float32; computed by "
+        "explainer-lab shared-part and explainer-lab language-models."
     )
     digits = 6
 
@@ -237,18 +237,19 @@ class Bets(Explorable):
     def measured(cls) -> dict[str, Any]:
         """The result of each question: a similarity with its interval, or `is`, the choices that hold.
 
-        Similarities are SimAOU of a context and a training of ten epochs, or of two trainings, means over tasks. It
-        `stays` if other examples cost less than a quarter of what made-up words cost, and falls `half` way below three
-        quarters. Losses are differences in nats per token, paired by set; `lowest` is every model that none is below
-        for certain.
+        Similarities are SimAOU of a context and a training, or of two trainings, means over tasks and the upper third
+        of the layers. It `stays` if other examples lower it by less than a quarter of what another task does, and falls
+        `half` way below three quarters. Losses are differences in nats per token, paired by set; `lowest` is every
+        model that none is below for certain.
         """
-        from explainer.results import agreement_results, language_model_results, published  # noqa: PLC0415 - pandas is slow to import
+        from explainer.results import language_model_results, published  # noqa: PLC0415 - pandas is slow to import
+        from explainer.theory import statistics  # noqa: PLC0415 - torch is slow to import
 
-        pairs = agreement_results.pairs("agreement")
-        trained, context, trainings, _ = agreement_results.lesson_swaps(pairs, "sim_aou").values()
-        own, other, made_up = trained["the same"], "other examples of the task", "made-up words"
-        falls = agreement_results.cost_of_other_examples(pairs, "sim_aou")["training swapped"]
-        share = falls.estimate / (own.estimate - trained[made_up].estimate)
+        layers = published.results("shared-part", "layers")
+        by_seed = layers[layers["layer"] >= _UPPER].groupby("seed").mean(numeric_only=True)
+        own, floor, ceiling = (statistics.student(by_seed[name]) for name in ("own", "training_foreign", "trainings"))
+        change = statistics.student(by_seed["training_other"] - by_seed["own"])
+        share = -change.estimate / (own.estimate - floor.estimate)
         arms, gains = _CHOICES["lowest"], language_model_results.change_at_budgets("plain", "momentum")
         longest = max(gains)
         below = lambda arm, other: language_model_results.change_at_budgets(other, arm)[longest]  # noqa: E731
@@ -258,11 +259,10 @@ class Bets(Explorable):
         lasts = "peaks" if end.high < peak.low else "grows" if start.high < end.low else "stays"
         lowest = [arm for arm in arms if not any(below(another, arm).low > 0 for another in arms)]
         leads = {arm: [*below(arm, "plain")] for arm in arms[1:]} | {"between": [*below("previous", "momentum")]}
-        change = [-falls.estimate, -falls.high, -falls.low]
         return {
-            "seeds": pairs["seed"].nunique(), "sets": published.results("plain-longer")["seed"].nunique(),
-            "agreement": [*own], "floor": [*trained[made_up]], "floor_context": [*context[made_up]],
-            "ceiling": [*trainings[other]], "others": {"is": [kept], "other": [*trained[other]], "change": change},
+            "seeds": len(by_seed), "sets": published.results("plain-longer")["seed"].nunique(),
+            "agreement": [*own], "floor": [*floor], "ceiling": [*ceiling],
+            "others": {"is": [kept], "change": [*change]},
             "lowest": {"is": lowest, "tokens": longest, **leads},
             "lasting": {"is": [lasts], "gains": [[at, *gain] for at, gain in gains.items()]},
         }  # fmt: skip

@@ -6,19 +6,20 @@ import { fixed } from "./numbers.js";
 
 const NAME = "explainer.bets"; // in localStorage
 const within = ([mean, low, high], digits = 2) => `${fixed(mean, digits)} [${fixed(low, digits)}, ${fixed(high, digits)}]`;
+const interval = ([, low, high]) => `95 % interval ${fixed(low)} to ${fixed(high)}`;
 const millions = (tokens) => `${fixed(tokens / 1e6)} million tokens`;
 
 // Of each question: the page that asks, the chapter with the answer, title, question, result in words, and choices
 const question = (about, where, title, ask, told, choices) => ({ about, where, title, ask, told, choices });
 export const QUESTIONS = {
   agreement: question("comparison", 9, "Context and training", "How similar is the change by a context to the change by a training on the same examples (cosine)?",
-    (its) => `${within(its.agreement)}; ${its.seeds} seeds.`),
-  floor: question("comparison", 9, "Made-up words, the floor", "How similar is the context to a training on made-up words, which teach no task (cosine)?",
-    (its) => `${within(its.floor)}; ${its.seeds} seeds. If the context has the made-up words instead: ${within(its.floor_context)}.`),
+    (its) => `${interval(its.agreement)}; ${its.seeds} seeds.`),
+  floor: question("comparison", 9, "Another task, the floor", "How similar is the context to a training on another task (cosine)?",
+    (its) => `${interval(its.floor)}; ${its.seeds} seeds.`),
   ceiling: question("comparison", 9, "Two trainings, the ceiling", "How similar are two trainings on different examples of the same task (cosine)?",
-    (its) => `${within(its.ceiling)}; ${its.seeds} seeds.`),
-  others: question("comparison", 9, "Other examples of the task", "If the training gets other examples of the same task, what does its similarity to the context do?",
-    ({ agreement, others, seeds }) => `${within(agreement)} on the same examples, ${within(others.other)} on others: a change of ${within(others.change, 3)}; ${seeds} seeds.`,
+    (its) => `${interval(its.ceiling)}; ${its.seeds} seeds.`),
+  others: question("comparison", 9, "Other examples of the task", "If the training uses other examples of the same task, how does its similarity to the context change?",
+    ({ others, seeds }) => `${within(others.change, 3)}; ${seeds} seeds.`,
     { floor: "it falls to the floor", half: "it falls about half way", stays: "it stays" }),
   lowest: question("momentum", 13, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
     ({ sets, lowest }) => `${lowest.is.length > 1 ? "Their losses cannot be told apart. " : ""}After ${millions(lowest.tokens)} momentum is ${within(lowest.momentum, 3)} below ` +
@@ -46,18 +47,17 @@ export function judged({ results, ...state }, key) {
   return Math.abs(away) < 0.005 ? "as found" : `${fixed(Math.abs(away))} ${away > 0 ? "above" : "below"} the result`;
 }
 
-// What stands below a question: paragraphs
+// What stands below a question, paragraphs: what its drawing does not show
 export function said(state, key) {
-  const { where, about, told, choices } = QUESTIONS[key], open = opened(state, key);
-  const mine = none(state[key]) ? (state.about === "all" ? `Your bet: none yet; the end of chapter ${FIRST[about]} asks.` : "No bet yet.")
-    : `Your bet: ${named(key, state[key])}${open ? `, ${judged(state, key)}` : ""}.`;
-  const more = open ? `Result: ${choices ? `${result(state, key)}. ` : ""}${told(state.results)}` : `Noted; the answer is in chapter ${where}.`;
-  return open || !none(state[key]) ? [mine, more] : [mine];
+  const { where, told } = QUESTIONS[key], mine = !none(state[key]);
+  if (!opened(state, key)) return mine ? [`Noted; the answer is in chapter ${where}.`] : [];
+  return [...(mine ? [`Your bet: ${judged(state, key)}.`] : []), `Result: ${told(state.results)}`];
 }
 
 const describe = (state) => asked(state).map((key) => {
-  const { title, ask } = QUESTIONS[key], mine = none(state[key]) ? "no bet yet" : `your bet ${named(key, state[key])}`;
-  return opened(state, key) ? `${title}: ${mine}, result ${result(state, key)}.` : none(state[key]) ? `${ask} No bet yet.` : `${title}: ${mine}.`;
+  const { title, ask } = QUESTIONS[key], mine = none(state[key]) ? [] : [`your bet ${named(key, state[key])}`];
+  const told = [...mine, ...(opened(state, key) ? [`result ${result(state, key)}`] : [])];
+  return told.length ? `${title}: ${told.join(", ")}.` : ask;
 }).join(" ");
 
 // Lines of at most so many characters
@@ -100,15 +100,16 @@ function keep(state) {
   return true;
 }
 
-const HINT = "◇ your bet. ● the result; its 95 % interval stands below. ", COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal. ";
-const KEPT = "Bets stay in this browser; chapter 15 shows them.", LOST = "This browser keeps nothing here: bets last as long as this page.";
+const HINT = "◇ your bet. ● the result. ", COSINE = "Cosine: 1 if two changes of the attention outputs have one direction, 0 if they are orthogonal; means over the upper third of the layers. ";
+const KEPT = { all: `Bets stay in this browser; chapters ${FIRST.comparison} and ${FIRST.momentum} ask for them.` }, ASKED = "Bets stay in this browser; chapter 15 shows them.", LOST = "This browser keeps nothing here: bets last as long as this page.";
 
 function extend(root, start, read, change) {
-  const keys = asked(start), asks = start.about !== "all", frames = root.querySelectorAll(".explorable-panel");
+  const keys = asked(start), values = {}, asks = start.about !== "all", frames = root.querySelectorAll(".explorable-panel");
   const controls = root.querySelector(".explorable-controls"), [forget] = controls.querySelectorAll("button"), show = element("button", { type: "button" });
   controls.querySelectorAll("label").forEach((label, i) => {
     const key = [...LISTED, ...NUMBERS][i], frame = frames[keys.indexOf(key)];
     label.remove();
+    values[key] = label.querySelector(".explorable-number");
     label.querySelector("input, select").setAttribute("aria-label", `your bet: ${QUESTIONS[key].ask}`);
     label.querySelector("span + select")?.previousSibling.remove(); // the longest choice needs the room
     if (asks && frame) frame.append(element("div", { className: "explorable-controls", style: "width:0;min-width:100%" }, label)); // no wider than the panel
@@ -136,7 +137,8 @@ function extend(root, start, read, change) {
 
   return (state) => {
     if (!recalling) keeps = keep(state);
-    root.querySelector(".explorable-hint").textContent = HINT + (state.about === "momentum" ? "" : COSINE) + (keeps ? KEPT : LOST);
+    root.querySelector(".explorable-hint").textContent = HINT + (state.about === "momentum" ? "" : COSINE) + (keeps ? KEPT[state.about] ?? ASKED : LOST);
+    for (const key of NUMBERS) values[key].hidden = none(state[key]); // a screen reader hears "none yet" of the slider
     show.hidden = !bets(state).length;
     show.textContent = closed(state) ? "Show the results now" : "Hide the results";
   };
@@ -145,6 +147,6 @@ function extend(root, start, read, change) {
 export default explorable({
   question: "What do you expect, and what was found?", hint: HINT, panels, describe, extend,
   traits: ["about", ...ALL, "shown", "results"],
-  lists: () => LISTED.map((key) => [key, "your bet", [[null, "no bet yet"], ...Object.entries(QUESTIONS[key].choices)]]),
+  lists: () => LISTED.map((key) => [key, "your bet", [[null, "choose"], ...Object.entries(QUESTIONS[key].choices)]]),
   sliders: NUMBERS.map((key) => slider(key, "your bet", [0, 1, 0.01], (bet) => (none(bet) ? "none yet" : fixed(bet)), Number, (bet) => bet ?? 0.5)),
 });

@@ -2,11 +2,11 @@
 // the model's. A view has
 //   question, hint: what it asks, and what can be done;
 //   traits: the names of all that its drawing depends on;
-//   panels(state), describe(state): the drawing, and its result in words;
+//   panels(state), describe(state): the drawing, and its result in words, which only a screen reader speaks;
 //   sliders: see `slider`;
 //   lists(state): [trait, label, [value, text, whether it is disabled]] for each trait that is chosen from a list;
 //   handles(state): { panel, label, plane, at, move, horizontal } for each point that is dragged;
-//   answers(state): [name, number] for each line of results below the panels;
+//   answers(state): [name, number] for each result below the panels that they do not show;
 //   extend(root, state, read, change, model): adds what no other view has, and returns what brings that up to date with a state.
 
 import { add, scale } from "./algebra.js";

@@ -135,7 +135,7 @@ function choices(root, { shifts }, read, change) {
 }
 
 export default explorable({
-  question: "Which learner is a trained transformer like, and until when?",
+  question: "Which learner does a trained transformer resemble, and under which shifts?",
   hint: "Drag a numbered point, or focus it and press arrow keys (Shift: bigger steps).",
   traits: ["points", "query", "steps", "reach", "learners", "gpt", "shifts"],
   sliders: [slider("query", "query z", [-4, 4, 0.1]), slider("steps", "gradient steps", [1, 100, 1], String), slider("reach", "plane to y = ±", [4, 12, 4], String)],

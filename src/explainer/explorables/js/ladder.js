@@ -14,16 +14,16 @@ const RUNGS = [
     why: "keys are inputs, values are error signals: the two sums are one sum with other brackets", other: "" },
   { name: "Its weights are not zero", value: (i) => `η (y${i} − W₀x${i})`, key: (i) => `x${i}`,
     attention: "W₀ q + Σ eᵢ (xᵢ · q)", step: "(W₀ + ΔW) q,  eᵢ = η (yᵢ − W₀xᵢ)",
-    why: "a value must hold the error signal: the label less what the old weights say", other: "values hold labels, not error signals" },
+    why: "a value must hold the error signal: the label minus what the old weights predict", other: "values hold labels, not error signals" },
   { name: "Input and label are two tokens", value: (i) => `e${i}`, key: (i) => `x${i}, copied`,
     attention: "W₀ q + Σ eᵢ (xᵢ · q)", step: "(W₀ + ΔW) q",
-    why: "a head below must copy the input into the label's token", other: "no head copies: the label's key is a stranger" },
+    why: "a head below must copy the input into the label's token", other: "no head copies: the label's key is unrelated" },
   { name: "Keys share a direction c", value: (i) => `e${i}`, key: (i) => `x${i} + c`,
     attention: "W₀ q + Σ eᵢ ((xᵢ + c) · q)", step: "(W₀ + ΔW) q,  ΔW = Σ eᵢ (xᵢ + c)ᵀ",
-    why: "linear attention turns with c, and so does the step, if c counts as input", other: "the step learns from inputs without c" },
+    why: "linear attention changes with c, and so does the step, if c is part of the input", other: "the step learns from inputs without c" },
   { name: "Softmax", value: (i) => `e${i}`, key: (i) => `x${i} + c`,
     attention: "Σ pᵢ vᵢ,  p = softmax(k · q)", step: "(W₀ + ΔW) q",
-    why: "softmax averages and does not see c; the step adds up and turns with c", other: "mean value kept, keys centred" },
+    why: "softmax averages, and c cancels; the step is a sum, and c stays", other: "mean value kept, keys centred" },
   { name: "Real heads of a GPT", value: () => "4 values v", key: () => "4 keys k",
     attention: "Σ pᵢ vᵢ,  p = softmax(k · q / √d)", step: "(W_ZSL + ΔW_ICL) q",
     why: "all of this at once, with the numbers of SmolLM2-135M for this prompt", other: "mean value kept, keys centred" },
@@ -33,11 +33,7 @@ export const here = ({ rung, rungs }, at = rung) => rungs.here[at];
 export const other = ({ rung, rungs }, at = rung) => rungs.other[at];
 export const sample = ({ rung, rungs }, at = rung) => (at === 5 ? `${rungs.heads} heads` : `${rungs.draws.toLocaleString("en")} draws`);
 export const percent = (share) => `${fixed(100 * share, 0)}\u00a0%`;
-const NONE = "0\u00a0%, exactly";
-// Where nothing is missed, nothing is missed in every draw.
-const told = (state, at) => (here(state, at)[2] === 0 ? NONE : withQuartiles(here(state, at), sample(state, at)));
 const quartiles = ([low, , high], n) => `quartiles ${percent(low)} to ${percent(high)}, ${n}`;
-const withQuartiles = (share, n) => `${percent(share[1])} (${quartiles(share, n)})`;
 
 // The tip of the step's output at its best scale, where attention's is (1, 0): what is missed is the distance between them.
 export const tip = (share) => [1 - share ** 2, Math.sqrt(1 - share ** 2) * share];
@@ -65,7 +61,7 @@ function ladderPanel(state) {
       words(WIDTH - 8, y + 14, percent(middle), { ...right, "font-weight": 600, "font-size": 14 }));
   };
   const at = [0, 1, 2, 3, 4, 5], foot = yOf(0) + 22;
-  return panel("Missed of attention's output", H,
+  return panel("Share of attention's output that is missed", H,
     at.map(row),
     [10, 22].map((x) => line(x, yOf(5) - 14, x, foot, { "stroke-width": 1.5, "stroke-opacity": 0.35 }) + line(x, yOf(state.rung) + 4, x, foot, { "stroke-width": 2.5 })),
     at.map((k) => badge(16, yOf(k) + 4, k, 9)),
@@ -112,16 +108,15 @@ function extend(root, start, read, change) {
 export default explorable({
   question: "How much of what attention does is a gradient step?",
   hint: "Choose a rung with the slider, or click it. Each rung adds one thing that is true of GPT; the conditions of the rungs below are met. " +
-    "Missed: the distance between the two outputs, as a share of attention's, after the step's output was scaled by the one number, of either sign, that suits it best. " +
-    "Bars: medians; black lines: quartiles. Rungs 0 to 4: random vectors whose logits are as spread, and share as much, as in the median real head.",
+    "Missed: the distance between the two outputs, as a share of attention's, after the step's output is multiplied by the best number, of either sign. " +
+    "Bars: medians; black lines: quartiles. Rungs 0 to 4: random vectors whose logits have the spread and the shared part of the median real head.",
   traits: ["rung", "rungs"],
   sliders: [slider("rung", "rung", [0, 5, 1], String)],
   panels: (state) => [ladderPanel(state), rungPanel(state)],
   describe, extend,
   answers: (state) => [
-    ["missed on this rung", told(state)],
     ["because", RUNGS[state.rung].why],
-    ["◇ the other case", RUNGS[state.rung].other ? `${RUNGS[state.rung].other}: ${withQuartiles(other(state), sample(state))}` : "none on this rung"],
+    ["◇ the other case", RUNGS[state.rung].other ? `${RUNGS[state.rung].other}: ${percent(other(state)[1])}` : "none on this rung"],
     ["note", note(state)],
   ],
 });

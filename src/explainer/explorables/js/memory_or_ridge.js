@@ -50,8 +50,8 @@ function describe(state) {
   const gap = Math.abs(found.memory - found.ridge);
   const largest = Math.abs(answersBySize(state).at(-1) - found.ridge);
   return `At x = ${fixed(state.query)}, memory of ${T === 1 ? "one line" : `${whole(T)} lines`} answers ${fixed(found.memory, 3)}; ` +
-    `ridge regression, which takes every line for possible, answers ${fixed(found.ridge, 3)}. They part by ${fixed(gap, 3)}. ` +
-    `Memory gives its most probable line the probability ${fixed(best, 2)}. With a pool of ${whole(LARGEST)} lines they would part by ${fixed(largest, 3)}.`;
+    `ridge regression, for which every line is possible, answers ${fixed(found.ridge, 3)}. They differ by ${fixed(gap, 3)}. ` +
+    `Memory gives its most probable line the probability ${fixed(best, 2)}. With a pool of ${whole(LARGEST)} lines they would differ by ${fixed(largest, 3)}.`;
 }
 
 const clip = (v) => Math.max(-LIMIT, Math.min(LIMIT, v));
@@ -91,7 +91,7 @@ function sizesPanel(state) {
     inside(group(colour("value"), line(left, Y(clip(level)), left + width, Y(clip(level)), { "stroke-width": 2.5, "stroke-dasharray": "7 4" })),
       group(colour("query"), path(through(points), { "stroke-width": 2 }), points.map(([x, y]) => rect(x - 2.5, y - 2.5, 5, 5, {})))),
     group(colour("query"), diamond(...now, 8)),
-    words(0, 322, "Where they part, memory answers with the tasks", SMALL),
+    words(0, 322, "Where they differ, memory answers with the tasks", SMALL),
     words(0, 338, "of its pool, and ridge with the task of the prompt.", SMALL));
 }
 
@@ -103,7 +103,7 @@ function handles({ points, query }) {
 }
 
 export default explorable({
-  question: "What does a learner answer that knows T lines by heart, and what one that takes every line for possible?",
+  question: "What does a learner answer that knows T lines by heart, and one for which every line is possible?",
   hint: "Move the slider from few lines to many. Drag a numbered example, or the query along the bottom edge, or focus it and press the arrow keys; " +
     `Shift makes bigger steps. At most ${MOST_DRAWN} lines are drawn; all count.`,
   traits: ["points", "query", "doublings", "noise"],

@@ -124,8 +124,5 @@ export default explorable({
   panels: (state) => [weightsPanel(state), headPanel(state)],
   describe,
   handles: ({ query }) => [{ panel: 1, label: "query", plane: { ...OUTPUTS, x: [-2, 2] }, at: query, move: (point) => ({ query: point }) }],
-  answers: (state) => [
-    ["added for this query", vector(added(state), 3)],
-    ["added for the opposite query", vector(added(state, scale(-1, state.query)), 3)],
-  ],
+  answers: (state) => [["added for the opposite query", vector(added(state, scale(-1, state.query)))]],
 });

@@ -141,7 +141,6 @@ export default explorable({
   answers: (state) => [
     ["sum over tokens: Σ vᵢ\u00a0(kᵢ\u00a0·\u00a0q)", vector(bySum(state), 12)],
     ["matrix times query: (W_ZSL + ΔW_ICL)\u00a0q", vector(byMatrix(state), 12)],
-    ["softmax attention: Σ vᵢ softmax(k\u00a0·\u00a0q\u00a0/\u00a0√2)ᵢ", vector(bySoftmax(state), 3)],
-    ["distance from softmax, as a share of it", percent(gap(state))],
+    ["distance from softmax attention, as a share of it", percent(gap(state))],
   ],
 });

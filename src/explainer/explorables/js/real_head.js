@@ -143,20 +143,17 @@ export default explorable({
   question: "What happens in a real head when one vector is added to all its keys?",
   hint: "Move the slider: it adds a multiple of the mean key to every key, and q · c to every logit. Softmax sees only differences between logits. " +
     "SmolLM2-135M, four countries with their capitals, then Japan: of all heads, this is the one whose attention to the demonstrations adds most to Tokyo over Japan. " +
-    "ΔW q is drawn at one learning rate, the best for the keys as they are; lengths and cosines are those of all 64 numbers, arrows are their shadows on the plane of softmax's change and the mean value.",
+    "ΔW q is drawn at one learning rate, the best for the keys as they are; lengths and cosines are those of all 64 numbers, arrows are projections onto the plane of softmax's change and the mean value. Purple: median and quartiles over all heads, for the keys as they are.",
   traits: ["shift", "head"],
   sliders: [slider("shift", "added, × mean key", [...RANGE, 0.1], (v) => fixed(v, 1, "+"))],
   panels: (state) => [tokenPanel(state), changePanel(state), keyPanel(state), curvePanel(state)],
   describe,
   answers: (state) => {
-    const [soft, step] = towardsTokyo(state), [low, middle, high] = state.head.cosine;
+    const [soft, step] = towardsTokyo(state);
     return [
       ["the shift moves the output of softmax", isRounding(moved(state))],
       ["softmax: the demonstrations add to Tokyo − Japan", `${fixed(soft, 2, "+")} nats`],
       ["linear: ΔW q adds to Tokyo − Japan", `${fixed(step, 2, "+")} nats`],
-      ["cosine of the two changes", fixed(cosine(state))],
-      ["length of ΔW q, softmax's change = 1", fixed(stepLength(state))],
-      [`the same cosine in all ${state.head.heads} heads, keys as they are`, `median ${fixed(middle)} (quartiles ${fixed(low)} to ${fixed(high)})`],
     ];
   },
 });

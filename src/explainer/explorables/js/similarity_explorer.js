@@ -135,8 +135,8 @@ export function choices(state) {
 }
 
 export default explorable({
-  question: "Where in the network are the two changes alike, and where is that more than a floor?",
-  hint: "Bands: 95 % intervals over seeds (Student); n: queries. A floor is what the measure gives for changes without relation.",
+  question: "Where in the network are the two changes similar, and where is that more than a floor?",
+  hint: "Bands: 95 % intervals over seeds (Student); n: queries. A floor is what the measure gives for unrelated changes.",
   traits: ["data", "task", "measure", "normalised", "control", "against", "seed"],
   lists: choices,
   panels: (state) => [curves(state), means(state)],

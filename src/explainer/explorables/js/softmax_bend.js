@@ -161,8 +161,8 @@ function curvePanel(state) {
 
 const powerOfTwo = (exponent) => 2 ** exponent;
 export default explorable({
-  question: "Where does softmax bend linear attention, and by how much?",
-  hint: `Thick lines: exact softmax attention. Bars: what stands in for it (an arrowhead leaves the scale). Percentages are over ${QUERIES} queries. ` +
+  question: "When is linear attention close to softmax attention?",
+  hint: `Thick lines: exact softmax attention. Bars: the approximation (an arrowhead: off the scale). Percentages are over ${QUERIES} queries. ` +
     `Fixed: Gaussian keys, queries and values of ${D} numbers each and ${FEATURES} Gaussian projections, drawn from a seed; scale 1/√${D}, which V Kᵀ q leaves out.`,
   traits: ["spread", "tokens", "seed"],
   sliders: [

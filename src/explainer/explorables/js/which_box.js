@@ -36,7 +36,7 @@ export const decisive = (state, one, other) =>
 
 const number = (value) => (value < 0.0005 ? "0" : fixed(value, value < 0.995 ? 2 : 1));
 const errs = (state, probe, learners) => learners.map((each) => `${NAMES[each]} ${number(error(state, probe.key, each)[0])}`).join(", ");
-const against = (state, probe, its, others) => `on “${probe.name}” it errs ${number(error(state, probe.key, its)[0])} (${errs(state, probe, others)})`;
+const against = (state, probe, its, others) => `on “${probe.name}” its error is ${number(error(state, probe.key, its)[0])} (${errs(state, probe, others)})`;
 
 // What the probes say to the reader's name for a box
 export function verdict(state, box) {
@@ -51,7 +51,7 @@ export function verdict(state, box) {
 function describe(state) {
   const probe = PROBES[state.probe], boxes = order(state.seed);
   const errors = boxes.map((each, i) => `box ${LETTERS[i]}${state.shown ? ` (${NAMES[each]})` : ""} ${number(error(state, probe.key, each)[0])}`);
-  return `Probe “${probe.name}”, ${probe.long}: the relative errors are ${errors.join(", ")}. On plain prompts all three boxes answer nearly alike, ` +
+  return `Probe “${probe.name}”, ${probe.long}: the relative errors are ${errors.join(", ")}. On plain prompts all three boxes give nearly the same answers, ` +
     `so similar answers do not tell which box is which. Changed prompts do: with inputs stretched one box fails, and with targets × 4 another one.`;
 }
 

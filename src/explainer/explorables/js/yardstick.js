@@ -9,11 +9,10 @@ export const parts = (alike) => [Math.sqrt(alike), Math.sqrt(1 - alike)];
 export const yardstick = ({ contexts, trainings, own }) => own * parts(contexts)[1] * parts(trainings)[1];
 
 const share = (value) => fixed(value, 2), small = (value) => fixed(value, 3);
-const interval = ([mean, low, high]) => `${fixed(mean, 4)} [${fixed(low, 4)}, ${fixed(high, 4)}]`;
 
 function describe(state) {
   const fall = yardstick(state), [, , high] = state.falls.context;
-  return `Two contexts agree to ${share(state.contexts)}, two trainings to ${share(state.trainings)}. If the special parts agreed as the whole does, other examples would lower the similarity ` +
+  return `The similarity of two contexts is ${share(state.contexts)}, of two trainings ${share(state.trainings)}. If the special parts were as similar as the whole changes, other examples would lower the similarity ` +
     `of ${share(state.own)} by ${small(fall)}. Measured in the GPT, with the context swapped: at most ${fixed(high, 4)}.`;
 }
 
@@ -41,31 +40,26 @@ function fallsPanel(state) {
   const fall = yardstick(state), { own, falls } = state;
   const row = (y, name, number, ...marks) => entry(0, y, name, number) + group({}, line(LEFT, y + 20, RIGHT, y + 20, { "stroke-opacity": 0.2 }), ...marks);
   const point = ([mean, low, high], y) => group(colour("value"), rect(X(low), y + 18, Math.max(1.5, X(high) - X(low)), 4), rect(X(mean) - 3, y + 15, 6, 10));
-  return panel("What other examples cost", H,
-    entry(0, 48, "similarity of own examples, s", share(own)),
+  return panel("The fall with other examples", H,
+    entry(0, 48, "similarity on the same examples, s", share(own)),
     entry(0, 70, "times √(1 − C) √(1 − F)", small(parts(state.contexts)[1] * parts(state.trainings)[1])),
-    row(104, "the yardstick: if they counted", small(fall), group(colour("key"), rect(X(0), 116, Math.max(1.5, X(fall) - X(0)), 16, { "fill-opacity": 0.75 }))),
-    row(164, "measured, the context swapped", small(falls.context[0]), point(falls.context, 164)),
+    row(104, "expected, if the examples mattered", small(fall), group(colour("key"), rect(X(0), 116, Math.max(1.5, X(fall) - X(0)), 16, { "fill-opacity": 0.75 }))),
+    row(164, "measured, context swapped", small(falls.context[0]), point(falls.context, 164)),
     row(224, "measured, both swapped", small(falls.both[0]), point(falls.both, 224)),
     [0, 0.05, 0.1, 0.15, 0.2].map((t) => line(X(t), 256, X(t), 261) + words(X(t), 274, t ? fixed(t, 2) : "0", { ...SMALL, "text-anchor": "middle" })),
     words(WIDTH, 294, "fall of the similarity; bars: 95 %", { ...SMALL, "text-anchor": "end" }));
 }
 
 export default explorable({
-  question: "How much could other examples cost, if they counted?",
+  question: "How far would the similarity fall with other examples, if the examples mattered?",
   hint: "Both arrows have length 1. Two changes on different examples have the shared part in common and the special part not, so their cosine is the square of the shared part. " +
     "Move C and F. The measured falls are those of the GPT and do not move.",
   traits: ["contexts", "trainings", "own", "falls"],
   sliders: [
     slider("contexts", "C, two contexts", [0, 1, 0.01], share),
     slider("trainings", "F, two trainings", [0, 1, 0.01], share),
-    slider("own", "s, own examples", [0, 1, 0.01], share),
+    slider("own", "s, same examples", [0, 1, 0.01], share),
   ],
   panels: (state) => [partsPanel(state), fallsPanel(state)],
   describe,
-  answers: (state) => [
-    ["s √(1 − C) √(1 − F)", small(yardstick(state))],
-    ["measured, the context swapped", interval(state.falls.context)],
-    ["measured, both swapped", interval(state.falls.both)],
-  ],
 });

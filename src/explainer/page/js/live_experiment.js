@@ -1,4 +1,4 @@
-// The paper's comparison in the page: what demonstrations change in the context, and what a second lesson changes. Stored answers,
+// The paper's comparison in the page: what demonstrations change in the context, and what a second condition changes. Stored answers,
 // or those of the model in the page.
 
 import { SMALL, WIDTH, bar, colour, group, line, marker, panel, path, plane, through, words } from "#explorables/drawing.js";
@@ -38,7 +38,7 @@ function describe(state) {
   const [repairs, , both] = found.repaired, [before, inContext, after] = found.answers.map(([[token]]) => spoken(token));
   return (isCurrent(state) ? "" : "Of an earlier choice: ") +
     `${found.task}, ${found.n} queries: right are ${zsl} without demonstrations, ${icl} in context, and ${other} ${isTuned(found) ? "when" : "with"} ` +
-    `${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second lesson repairs ${both}. ` +
+    `${SECONDS[found.second]}${isTuned(found) && found.scale !== 1 ? `, the update times ${found.scale}` : ""}. Of ${repairs} errors that the context repairs, the second condition repairs ${both}. ` +
     `The SimAOU of the two changes is ${two(mean(found.sim_aou))}, between a floor of ${two(floor)} and a ceiling of ${two(ceiling)}; SimAMΔ is ${two(found.sim_am_delta)}. ` +
     `After “${isolated(found.query)}” the model expects ${before}, ${inContext} and ${after}.`;
 }
@@ -91,7 +91,7 @@ function messageOf({ task, second, scale, query, lessons, study }) {
   };
 }
 
-const asks = questionRow({ kind: "experiment", steps: "3 lessons are asked", question, storedFor, messageOf, queryOf: ({ study, task, second }) => study[task].found[second].query });
+const asks = questionRow({ kind: "experiment", steps: "3 conditions are asked", question, storedFor, messageOf, queryOf: ({ study, task, second }) => study[task].found[second].query });
 
 function laboratory(root, ...given) {
   const update = asks(root, ...given), scale = root.querySelector("input[type=range]");
@@ -105,7 +105,7 @@ export default explorable({
   question: "Do the demonstrations change the model as fine-tuning on them does?",
   hint: "The stored answers were computed with Python. Load the model to run the comparison yourself, with your own query and with more or less of the update.",
   traits: ["task", "second", "scale", "query", "found", "study", "lessons"],
-  lists: ({ study }) => [["task", "task", Object.keys(study).map((name) => [name, name])], ["second", "second lesson", Object.entries(LISTED)]],
+  lists: ({ study }) => [["task", "task", Object.keys(study).map((name) => [name, name])], ["second", "compared with", Object.entries(LISTED)]],
   sliders: [slider("scale", "update times", [0, 2, 0.25], two)],
   panels, describe,
   answers: ({ found }) => [["these answers were", found.made]],
