@@ -9,7 +9,7 @@ from pybtex.database import parse_file
 
 from bookbuilder import pages
 
-VERDICTS = ("Checked", "Checked in part", "Not checked")
+VERDICTS = ("Checked", "Checked against notes", "Checked in part", "Not checked")
 ARXIV = re.compile(r"(?:arxiv\.org/(?:abs|pdf)/|arxiv[: ]\s*)(\d{4}\.\d{4,5})", re.IGNORECASE)
 CITED = re.compile(r"\{cite:\w+\}`([^`]+)`")
 
@@ -34,7 +34,7 @@ def test_what_is_cited_has_an_entry(references):
 
 
 def test_every_entry_says_what_was_checked(references):
-    """An opening word of the three, and reasons."""
+    """An opening word of the four, and reasons."""
     told = {key: entry.fields.get("checked", "").partition(": ") for key, entry in references.items()}
     assert [key for key, (verdict, _, why) in told.items() if verdict not in VERDICTS or not why] == []
 
