@@ -50,23 +50,9 @@ def ten_gradient_steps(inputs, targets):
 
 
 @torch.enable_grad()
-def step_by_autograd(W_0, x, y, lr):
-    W = W_0.clone().requires_grad_()
-    return -lr * torch.autograd.grad((W @ x - y).square().sum() / 2, W)[0]
-
-
-@torch.enable_grad()
 def signals_by_autograd(outputs, answers, lr):
     o = outputs.clone().requires_grad_()
     return -lr * torch.autograd.grad(torch.nn.functional.cross_entropy(o, answers, reduction="sum"), o)[0]
-
-
-def frozen_over_true(c, T):
-    one = torch.ones(1, 1).double()
-    layer = torch.zeros_like(one), one, one
-    rule = duality.GradientDescent(c)
-    first, true = (duality.train_linear_layer(*layer, rule, duality.full_batches(1, n)).W for n in (1, T))
-    return T * first / true
 
 
 def gate_of_copies(g, c):
@@ -118,10 +104,7 @@ def turned(p, m):
 
 ANOTHER = {
     "permutation_invariant": lambda x, y: (ten_gradient_steps(x, y), x.zero_())[0],  # copies of the inputs are given
-    "outer_product_update": step_by_autograd,
     "cross_entropy_errors": signals_by_autograd,
-    "frozen_factor": frozen_over_true,
-    "context_update": lambda X, W_K, W_V: sum(torch.outer(W_V @ x, W_K @ x) for x in X.T),
     "constant_values": lambda q, K, v: tuple(
         attend(q, K, v.repeat(len(K), 1)) for attend in (duality.softmax_attention, duality.relaxed_attention)
     ),
@@ -154,16 +137,16 @@ def test_noise_leaves_the_risk_without_a_slope_at_the_inverse_of_noisy_gamma():
 # Wrong answers that are no mistake of the table.
 
 OTHERS = [
-    ("linear_attention", lambda V, K, Q: -Q @ K.T @ V, "yours is -1 times the right answer"),
-    ("linear_attention", lambda V, K, Q: Q @ V.T @ K, "raised RuntimeError for (values of shape (1, 2)"),
-    ("linear_attention", lambda V, K, Q: (Q @ K.T @ V).float(), "keep the dtype"),
+    ("softmax_attention", lambda q, K, V: -duality.softmax_attention(q, K, V), "yours is -1 times the right answer"),
+    ("softmax_attention", lambda q, K, V: V @ (K @ q), "raised RuntimeError for (queries = ["),
+    ("softmax_attention", lambda q, K, V: duality.softmax_attention(q, K, V).float(), "keep the dtype"),
     ("softmax", lambda scores: scores.exp() / scores.exp().sum(), "too large for a float"),
     ("permutation_invariant", EXERCISES["order_dependent"].right, "the order [4, 3, 2, 1, 0] of the rows changes"),
     ("permutation_invariant", lambda x, y: torch.randn(2, 3).double(), "two calls"),
     ("order_dependent", ten_gradient_steps, "no order of the rows"),
-    ("split_terms", lambda q, K, V, n: V.T @ (K @ q), "should return 2 results"),
+    ("constant_values", lambda q, K, v: v, "should return 2 results"),
     ("constant_values", lambda q, K, v: (v, 2 * v), "wrong is result 2 of 2"),
-    ("rank_of_update", lambda n, d, d_v: "three", "returned str, not numbers"),
+    ("copied_gate", lambda g, c: "three", "returned str, not numbers"),
     ("not_excluded", lambda d: abs(np.mean(d)) + 1.96 * np.std(d) / len(d) ** 0.5, "has S - 1 in its denominator"),
 ]
 

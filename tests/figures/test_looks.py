@@ -52,7 +52,6 @@ DRAWN = {
     "tokens": lambda: attention_figures.bar_per_token(
         ["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"
     ),
-    "bars": lambda: attention_figures.log_prob_bars({"a": X[:, 0], "b": X[:, 1]}),
     "falling losses": lambda: attention_figures.falling_loss(
         [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
     ),

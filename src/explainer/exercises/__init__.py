@@ -1,17 +1,15 @@
-"""Checks that readers run on their own answers: `exercises.linear_attention(attend)`."""
+"""Checks that readers run on their own answers: `exercises.softmax(softmax)`."""
 
 # ruff: noqa: F401, I001 - an index of all names, in lines as wide as those of a text
 # fmt: off
 from explainer.exercises.attention import (
-    softmax, softmax_attention, linear_attention, split_terms, context_update, fine_tuning_update, constant_values,
-    copied_gate, first_order, one_query_update, look_back, value_matrix,
+    softmax, softmax_attention, constant_values, copied_gate, first_order, one_query_update, look_back, value_matrix,
 )
 from explainer.exercises.comparison import (
     not_excluded, share_of_the_way, question_of, fair_rates, shuffled_share, examples_to_override,
 )
 from explainer.exercises.duality import (
-    permutation_invariant, order_dependent, rank_of_update, outer_product_update, cross_entropy_errors,
-    bias_attention, frozen_factor,
+    permutation_invariant, order_dependent, cross_entropy_errors,
 )
 from explainer.exercises.linear_transformer import (
     noisy_gamma, landing_point, scaled_prediction, paying_length, plain_rates,

@@ -1,25 +1,12 @@
-"""Exercises on keys, queries and values, on the dual form of attention, and on what would make it learning."""
+"""Exercises on keys, queries and values, on what softmax does, and on what would make it learning."""
 
 import torch
 from torch import Tensor
 
-from explainer.exercises.checks import Cases, Exercise
+from explainer.exercises.checks import Exercise
 from explainer.theory import duality
 
-# One head, and linear attention.
-
-
-def _single_pairs_first(V: Tensor, K: Tensor, Q: Tensor) -> Cases:
-    v, k = V[:1].abs(), K[:1] / K[:1].norm()
-    return {
-        "a query equal to the only key, of length one, does not get its value; look for a factor.": (v, k, k),
-        "it is not linear in the query; look for a softmax, a norm or the like.": (v, k, -2 * k),
-        "multiplying all keys by -2 does not multiply the output by -2; look for a normaliser.": (v, -2 * k, k),
-        "multiplying all values by -2 does not multiply the output by -2.": (-2 * v, k, k),
-        "a query orthogonal to the only key still gets an output.": (v, k, Q - (Q @ k.T) * k),
-        "it is not the sum of the outputs for each pair; look for a mean or a normaliser.": (V, K, Q),
-    }
-
+# One head.
 
 softmax = Exercise(
     hint="subtract the largest score first, then take exp, then divide by the sum.",
@@ -54,63 +41,9 @@ softmax_attention = Exercise(
         "d is the width of a key, not the number of keys.": lambda q, K, V: (K @ q / len(K) ** 0.5).softmax(0) @ V,
     },
 )
-linear_attention = Exercise(
-    hint="compare every query with every key first: queries @ keys.T has a row for each query.",
-    passed="linear in queries, keys and values, a sum over pairs, without scale or normaliser.",
-    right=duality.linear_attention,
-    shapes=((5, 2), (5, 3), (4, 3)),
-    cases=_single_pairs_first,
-    mistakes={
-        "these are softmax's weights; here a weight is k_i . q itself.": lambda V, K, Q: (Q @ K.T).softmax(-1) @ V,
-    },
-)
 
-# The dual form, and what softmax does to it.
+# What softmax does to the dual form.
 
-
-def _terms(q: Tensor, keys: Tensor, values: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    return values[n:].T @ (keys[n:] @ q), values[:n].T @ (keys[:n] @ q)
-
-
-def _products(W_K: Tensor, W_V: Tensor, X: Tensor) -> Tensor:
-    return W_V @ X @ (W_K @ X).T
-
-
-split_terms = Exercise(
-    hint="multiply all keys of one part by q first; then the values, each by its own number.",
-    passed="both terms are right, also without demonstrations and without own tokens.",
-    right=_terms,
-    shapes=((4,), (7, 4), (7, 3)),
-    cases=lambda q, K, V: {
-        "where one part has no token the other term is sum_i v_i (k_i . q) over all tokens; look for a softmax, a "
-        "factor or a token that is left out.": [(q, K, V, 0), (q, K, V, 7)],
-        "the cut is not right; the first n rows are the demonstrations'.": (q, K, V, 4),
-    },
-    mistakes={"right, but in the other order; the own tokens' term is first.": lambda *given: _terms(*given)[::-1]},
-)
-context_update = Exercise(
-    hint="a product of two matrices sums outer products: columns of the first, rows of the second.",
-    passed="the sum of the outer products of values and keys, for one token and for five.",
-    right=lambda X_, W_K, W_V: _products(W_K, W_V, X_),
-    shapes=((6, 5), (4, 6), (3, 6)),
-    cases=lambda X_, W_K, W_V: {
-        "with 1 token it is not the outer product of its value and its key.": (X_[:, :1], W_K, W_V),
-        "with 5 tokens it is not the sum of the outer products; look for a factor.": (X_, W_K, W_V),
-    },
-)
-fine_tuning_update = Exercise(
-    hint="compute W_V X (W_K X)^T before and after, and subtract.",
-    passed="the change of W_ZSL is right where W_V, W_K or both change.",
-    right=lambda W_K, W_V, dW_K, dW_V, X: _products(W_K + dW_K, W_V + dW_V, X) - _products(W_K, W_V, X),
-    shapes=((4, 6), (3, 6), (4, 6), (3, 6), (6, 2)),
-    cases=lambda K, V, dK, dV, X: {
-        "nothing changes, and you find a change; did you subtract what was before?": (K, V, 0 * dK, 0 * dV, X),
-        "the change is wrong where only W_V changes.": (K, V, 0 * dK, dV, X),
-        "the change is wrong where only W_K changes.": (K, V, dK, 0 * dV, X),
-        "it is wrong only where both change; look for the term in which they meet.": (K, V, dK, dV, X),
-    },
-    mistakes={"this is only the term in which both changes meet.": lambda K, V, dK, dV, X: _products(dK, dV, X)},
-)
 constant_values = Exercise(
     hint="with equal values an average is that value; the relaxed form sums v_i (k_i . q).",
     passed="softmax returns v, whatever the query; the relaxed form returns a multiple of v.",

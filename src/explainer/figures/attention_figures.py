@@ -38,16 +38,6 @@ def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: C
     return figure.update_layout(height=22 * len(tokens) + 150, legend=LEGEND_BELOW | {"y": -0.13}, bargap=0.25)
 
 
-def log_prob_bars(log_probs: Mapping[str, np.ndarray]) -> go.Figure:
-    """One bar with its bootstrap interval for each array of log-probabilities, one per query."""
-    bars = np.array([statistics.bootstrap_interval([(each,)]) for each in log_probs.values()]).T
-    look = {"orientation": "h", "marker": {"color": COLOURS[0], "opacity": 0.75}}
-    figure = go.Figure(go.Bar(x=bars[0].tolist(), y=list(log_probs), error_x=error_bars(bars), **look))
-    figure.update_yaxes(autorange="reversed")
-    figure.update_xaxes(title_text="mean log-probability of the right answer (nats)")
-    return figure.update_layout(height=70 + 36 * len(log_probs))
-
-
 def falling_loss(lengths: Sequence[int], panels: Mapping[str, _Losses]) -> go.Figure:
     """Mean held-out loss against the number of examples, a panel for each kind of input: lines the heads, open markers
     descent, both with as many layers or steps.
