@@ -308,7 +308,7 @@ def test_new_rule_what_a_new_rule_shares():
     ):  # fmt: skip
         assert direction <= numbers(sentence(page, about)), page
     for page, about in (
-        ("story", "By effect on the answers"), ("verdict", "By their effect"), ("new_rule", "By *effect*"),
+        ("verdict", "By their effect"), ("new_rule", "By *effect*"),
     ):  # fmt: skip
         assert effect <= numbers(sentence(page, about)), page
     of_kind = upper.groupby("cue")["trainings"].mean()["category"]
@@ -454,7 +454,7 @@ def voted(column: str, grid: str = "edits", **where) -> float:
         ("story", "attend to all lines equally"),
         ("vote", "Make ten heads look"),
         ("what_the_context_does", "So in [The vote]"),
-        ("verdict", "attend equally to all lines, 30"),
+        ("verdict", "attend equally to all lines, right"),
         ("claims", "| Similar examples vote. |"),
     ],
 )
@@ -552,7 +552,7 @@ def test_vote_and_verdict_known_tasks():
     typed = [f"{100 * flat.estimate:.0f}", "100", *(f"{abs(100 * each):.0f}" for of in lost for each in of[:3])]
     assert [number for number in said if number != "270"] == typed
     assert {f"{100 * of.estimate:.0f}" for of in (flat, whole)} <= set(
-        re.findall(r"\d+", sentence("verdict", "**On tasks that it knew**"))
+        re.findall(r"\d+", sentence("verdict", "**On tasks it already knew**"))
     )
 
 
