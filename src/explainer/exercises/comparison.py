@@ -8,30 +8,7 @@ import torch
 from torch import Tensor
 
 from explainer.exercises.checks import Exercise, Inputs
-from explainer.theory import fast_weights, statistics
-
-not_excluded = Exercise(
-    hint="take the end of Student's interval that is farther from zero.",
-    passed="what is farther from zero than this is excluded.",
-    right=lambda differences: max(-statistics.student(differences).low, statistics.student(differences).high),
-    cases={"the spread has S - 1 in its denominator, and so has t.": [([2, -1, 3],), ([-4, -5, 1, -2],)]},
-    mistakes={
-        "this is the half width alone; the middle is not at zero.": lambda d: statistics.student(d).high - np.mean(d),
-        "where the mean is negative, the lower end is farther from zero.": lambda d: abs(statistics.student(d).high),
-    },
-)
-share_of_the_way = Exercise(
-    hint="measure everything from the floor: value minus floor, over ceiling minus floor.",
-    passed="0 is the floor, 1 the ceiling, and no unit is left.",
-    right=lambda floor, value, ceiling: (value - floor) / (ceiling - floor),
-    cases={
-        "a value at the floor should be at 0 of the way.": (0.2, 0.2, 0.7),
-        "a value at the ceiling should be at 1 of the way.": (0.2, 0.7, 0.7),
-        "below the floor the share is negative; do not clip it.": (0.2, 0.1, 0.7),
-        "another unit or zero changes the share.": [(-1.0, 2.0, 3.0), (20.0, 50.0, 70.0)],
-    },
-    mistakes={"measure both from the floor.": lambda floor, value, ceiling: value / ceiling},
-)
+from explainer.theory import fast_weights
 
 # Order, wrong labels, reversal: the chapter `three_predictions` and its studies.
 

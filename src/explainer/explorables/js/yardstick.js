@@ -11,9 +11,9 @@ export const yardstick = ({ contexts, trainings, own }) => own * parts(contexts)
 const share = (value) => fixed(value, 2), small = (value) => fixed(value, 3);
 
 function describe(state) {
-  const fall = yardstick(state), [, , high] = state.falls.context;
+  const fall = yardstick(state), [, , high] = state.falls.both;
   return `The similarity of two contexts is ${share(state.contexts)}, of two trainings ${share(state.trainings)}. If the special parts were as similar as the whole changes, other examples would lower the similarity ` +
-    `of ${share(state.own)} by ${small(fall)}. Measured in the GPT, with the context swapped: at most ${fixed(high, 4)}.`;
+    `of ${share(state.own)} by ${small(fall)}. Measured in the GPT, with both swapped: at most ${fixed(high, 4)}.`;
 }
 
 const H = 350, P = /* @__PURE__ */ plane({ left: 30, top: 40, width: 240, height: 240, x: [0, 1], y: [0, 1] });
