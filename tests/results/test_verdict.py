@@ -94,21 +94,23 @@ def queries(**right):
 
 def test_shares_by_mechanism_are_between_floor_and_ceiling():
     asked = queries(icl=4, vector=2, vector_foreign=1, heads=3, heads_foreign=0, off=1, off_induction=2, off_random=3)
-    rules = queries(icl=4, vector=1, vector_foreign=1)
-    given, said = "aabb", "aaba"  # three of four agree; given what another query is given, five thirds of a query
-    of_each = {"vote": lambda i: given[i], "icl": lambda i: said[i]}
-    votes = crossed(seed=(0, 1), i=range(4), cue="suffix", rule="A", right="a", **of_each)
-    found = verdict._mechanisms(asked, rules, votes)
+    rules = queries(icl=4, vector=1, vector_foreign=1).rename(columns={"correct": "right_label"})
+    left = {"effect 10": 0.3, "random 10": 0.6, "all": 0.2}
+    edits = crossed(
+        seed=(0, 1), cue=("suffix", "category"), heads=list(left), edit=("flat", "moved"), every_token=(False, True),
+        right=lambda heads, edit, every_token: left[heads] if edit == "flat" and not every_token else 1.0,
+    )  # fmt: skip
+    found = verdict._mechanisms(asked, rules, edits)
     estimates = reporting.estimates(found)
     assert estimates["word pairs"] == pytest.approx(
         {
-            "one vector, put in": (2 - 1) / (4 - 1),
-            "ten heads, put in": 3 / 4,
-            "the ten heads, taken out": (3 - 1) / 3,
-            "induction heads, taken out": (3 - 2) / 3,
+            "one vector, patched in": (2 - 1) / (4 - 1),
+            "ten task heads, patched in": 3 / 4,
+            "ten task heads, ablated": (3 - 1) / 3,
+            "ten induction heads, ablated": (3 - 2) / 3,
         }
     )
-    carried = {"one vector, put in": 0, "a vote of ten heads": (3 - 5 / 3) / (4 - 5 / 3)}
+    carried = {"one vector, patched in": 0, "ten vote heads, made equal": 3 / 4}
     assert estimates["a new rule"] == pytest.approx(carried)
 
 

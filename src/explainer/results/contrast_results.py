@@ -118,7 +118,6 @@ def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> dict
     floor           the same for who knows the right label alone: each query is given what another one of the same draw,
                     rule and right label is given (among the wrong ones, another wrong one), or its own if there is none
     gain            agreement - floor
-    beyond floor    (agreement - floor) / (1 - floor)
     """
     alike = ["seed", "cue", "rule", "right"]
     asked = answers[answers["icl"] != answers["right"]] if wrong else answers
@@ -130,6 +129,5 @@ def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> dict
         "agreement": lambda sums: sums.hit / sums.n,
         "floor": lambda sums: sums.floor / sums.n,
         "gain": lambda sums: (sums.hit - sums.floor) / sums.n,
-        "beyond floor": lambda sums: (sums.hit - sums.floor) / (sums.n - sums.floor),
     }
     return {name: of_sums(counted, value, ["seed", "cue"]) for name, value in values.items()}

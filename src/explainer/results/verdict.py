@@ -273,44 +273,48 @@ def mechanisms_of_book() -> dict[str, dict[str, Interval]]:
     carried = _mechanisms(
         results("rival", "queries"),
         results(("rival-rules", "rival-rules-category"), "queries"),
-        results(GRIDS["new_rule"][:2], "answers"),
+        contrast_results.both_grids("edits", "edits"),
     )
     like = {"word pairs": f"word pairs: {TRAINING}", "a new rule": OF_RULE}
     return {title: {TRAINING: rows[like[title]].share} | its for title, its in carried.items()}
 
 
 def _mechanisms(
-    queries: pd.DataFrame, queries_of_rules: pd.DataFrame, votes: pd.DataFrame
+    queries: pd.DataFrame, queries_of_rules: pd.DataFrame, edits: pd.DataFrame
 ) -> dict[str, dict[str, Interval]]:
     """Shares of what a context does.
 
-        a vector, ten heads, put in   (its own - another task's) / (context - another task's), of right answers
-        heads, taken out              (without random heads - without these) / without random heads, of right answers
-        a vote of ten heads           (agreement - floor) / (1 - floor), of the model's answers; floor: who knows the
-                                      right label alone
+        a vector, ten heads, patched in   (its own - another task's) / (context - another task's), of right answers
+        heads, ablated                    (without random heads - without these) / without random heads
+        ten heads, made equal             (random heads made equal - these) / (random heads - all heads)
 
-    Queries are those of "rival", for tasks and for new rules, `votes` the answers of "new_rule". The intervals are
-    Student's of the jackknife over draws.
+    Queries are those of "rival", for tasks and for new rules, where an answer is the most probable label. `edits` are
+    those of "vote" on new rules. The intervals are Student's of the jackknife over draws.
     """
-    pairs, rules = (seed_means(its, "correct", "task", "intervention").unstack() for its in (queries, queries_of_rules))
+    pairs = seed_means(queries, "correct", "task", "intervention").unstack()
+    rules = seed_means(queries_of_rules, "right_label", "task", "intervention").unstack()
+    equal = edits[(edits["edit"] == "flat") & ~edits["every_token"]]
+    equal = equal.pivot_table(index=["seed", "cue"], columns="heads", values="right")
 
-    def put_in(right: pd.DataFrame, name: str) -> Interval:
+    def patched_in(right: pd.DataFrame, name: str) -> Interval:
         foreign = f"{name}_foreign"
         return of_means(right, lambda m: (m[name] - m[foreign]) / (m["icl"] - m[foreign]))
 
-    def taken_out(right: pd.DataFrame, name: str) -> Interval:
+    def ablated(right: pd.DataFrame, name: str) -> Interval:
         return of_means(right, lambda m: (m["off_random"] - m[name]) / m["off_random"])
 
     return {
         "word pairs": {
-            "one vector, put in": put_in(pairs, "vector"),
-            "ten heads, put in": put_in(pairs, "heads"),
-            "the ten heads, taken out": taken_out(pairs, "off"),
-            "induction heads, taken out": taken_out(pairs, "off_induction"),
+            "one vector, patched in": patched_in(pairs, "vector"),
+            "ten task heads, patched in": patched_in(pairs, "heads"),
+            "ten task heads, ablated": ablated(pairs, "off"),
+            "ten induction heads, ablated": ablated(pairs, "off_induction"),
         },
         "a new rule": {
-            "one vector, put in": put_in(rules, "vector"),
-            "a vote of ten heads": contrast_results.agreement(votes, "vote")["beyond floor"],
+            "one vector, patched in": patched_in(rules, "vector"),
+            "ten vote heads, made equal": of_means(
+                equal, lambda m: (m["random 10"] - m["effect 10"]) / (m["random 10"] - m["all"]), ["seed", "cue"]
+            ),
         },
     }
 
