@@ -574,7 +574,10 @@ def test_vote_and_verdict_known_tasks():
     said = re.findall(r"\d+", sentence("vote", "On word pairs every line"))
     typed = [f"{100 * flat.estimate:.0f}", "100", *(f"{abs(100 * each):.0f}" for of in lost for each in of[:3])]
     assert [number for number in said if number != "270"] == typed
-    for page, about in (("verdict", "**On tasks it already knew**"), ("what_the_context_does", "What these heads read")):
+    for page, about in (
+        ("verdict", "**On tasks it already knew**"),
+        ("what_the_context_does", "What these heads read"),
+    ):
         assert {f"{100 * of.estimate:.0f}" for of in (flat, whole)} <= set(re.findall(r"\d+", sentence(page, about)))
 
 
