@@ -48,12 +48,8 @@ DRAWN = {
     ).add_hline(y=0.4, line_dash="dot"),
     "panels of curves": lambda: figures.curve_panels(CURVES, "x", floors={"one": {"t": {4: A}}}),
     "panels of curves by rank": lambda: figures.curve_panels(CURVES, "x", columns=2, by_rank=True),
-    "matrices": lambda: figures.matrices({"a": X - 1, "b": X}),
     "tokens": lambda: attention_figures.bar_per_token(
         ["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"
-    ),
-    "falling losses": lambda: attention_figures.falling_loss(
-        [1, 4, 16], {"a": {1: (X, X / 2), 4: (X / 3, X)}, "b": {1: (X, X)}}
     ),
     "effects": lambda: momentum_figures.effect_sizes({"a, b": ([0.1, 0.2, 0.31], A), "c": ([0.5], B)}, "x"),
     "layer and step": lambda: linear_transformer_figures.layer_against_step(X[0], {"a": X[1], "b": -X[2]}),

@@ -79,9 +79,15 @@ def test_story_ladder():
 
 def test_what_makes_it_learning_what_a_cut_takes():
     """Of those that the demonstrations bring; of the log-probability it is 61 and 38 per cent."""
-    lost = []
-    for task in head_circuit_comparison.TASKS:
-        answers = head_circuit_comparison.stored(task).answers
+    lost, page = [], "what_makes_it_learning"
+    for task, shuffled in zip(
+        head_circuit_comparison.TASKS, ("lower it by only", "lower the log-probability"), strict=True
+    ):
+        its = head_circuit_comparison.stored(task)
+        assert f"{-its.change('cut: input').estimate:.1f}" in numbers(sentence(page, "attend to the inputs, the log"))
+        assert f"{-its.change('shuffled').estimate:.1f}" in numbers(sentence(page, shuffled))
+        assert 6.7 < -its.change("alone").estimate < 7  # "almost 7"
+        answers = its.answers
         whole, cut, alone = (np.mean([one.correct for one in answers[n]]) for n in ("whole", "cut: input", "alone"))
         lost.append((whole - cut) / (whole - alone))
     assert set(re.findall(r"\d+ %", sentence("what_makes_it_learning", "right answers that eight"))) == per_cent(*lost)

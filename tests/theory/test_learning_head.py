@@ -1,8 +1,5 @@
-"""explainer.theory.learning_head: layers against PyTorch's gradient, the best step, examples in a row of tokens."""
+"""explainer.theory.learning_head: a step against PyTorch's gradient, examples in a row of tokens."""
 
-import math
-
-import pytest
 import torch
 from draws import randn
 from hypothesis import given, settings
@@ -10,8 +7,6 @@ from hypothesis import strategies as st
 
 from explainer.theory import learning_head
 from explainer.theory.duality import same
-
-EVEN, UNEVEN = (1.0, 1.0, 1.0, 1.0), (2.0, 1.0, 1.0, 0.5)
 
 
 def torch_step(W, inputs, labels, eta):
@@ -22,41 +17,9 @@ def torch_step(W, inputs, labels, eta):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 7), st.integers(1, 5), st.integers(1, 3), st.integers(0, 99))
-def test_each_layer_is_a_step_and_carries_its_errors(n, d, d_y, seed):
-    inputs, labels, queries = randn(d, n, seed=seed), randn(d_y, n, seed=seed + 100), randn(d, 3, seed=seed + 200)
-    errors, answers, W = labels, torch.zeros(d_y, 3, dtype=torch.float64), torch.zeros(d_y, d, dtype=torch.float64)
-    for _ in range(3):
-        errors, answers = learning_head._layer(errors, answers, inputs, queries, 0.3)
-        W = torch_step(W, inputs, labels, 0.3)
-        assert same(-answers, W @ queries) and same(errors, labels - W @ inputs)
-
-
-@pytest.mark.parametrize("n", [1, 8, 32, 128, 2048])
-def test_one_step_leaves_what_the_formula_says_and_no_other_step_leaves_less(n):
-    """The error of an earlier edition: it kept eta = 1 and said that examples alone never make one step enough."""
-    drawn = learning_head.lessons(n, EVEN, seed=1, tasks=300)
-    best = n * 4 / (n + 3)  # n d / (n + d - 1)
-    left = learning_head._left_by_descent(drawn, best, 1)
-    expected, error = 3 / (n + 3), left.std().item() / math.sqrt(300)
-    assert abs(left.mean().item() - expected) < 4 * error + 0.02 * expected
-    others = [best * factor for factor in (0.25, 0.7, 1.4)]
-    assert all(learning_head._left_by_descent(drawn, eta, 1).mean() > left.mean() for eta in others)
-
-
-def test_the_best_measured_step_is_the_best_of_the_candidates():
-    drawn = learning_head.lessons(512, EVEN, seed=0, tasks=50)
-    assert learning_head._best_measured_step(drawn, 1, [1.0, 2.0, 4.0, 6.0]) == 4.0
-    drawn, candidates = learning_head.lessons(6, UNEVEN, seed=0, tasks=20), [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
-    by_steps = min(candidates, key=lambda eta: learning_head._left_by_descent(drawn, eta, 3).mean().item())
-    assert learning_head._best_measured_step(drawn, 3, candidates) == by_steps
-
-
-def test_the_step_is_chosen_on_one_sample_and_judged_on_another():
-    choose, report = ([learning_head.lessons(n, EVEN, seed, tasks=9) for n in (3, 8)] for seed in (0, 1))
-    heads, descent = learning_head.errors_at_best_step(choose, report, 4, [0.5, 1.5, 2.5])
-    eta = learning_head._best_measured_step(choose[1], 4, [0.5, 1.5, 2.5])
-    assert heads.shape == (9, 2) and same(heads, descent)
-    assert torch.equal(heads[:, 1], learning_head._left_by_layers(report[1], eta, 4))
+def test_a_step_is_that_of_the_gradient(n, d, d_y, seed):
+    inputs, labels, W = randn(d, n, seed=seed), randn(d_y, n, seed=seed + 100), randn(d_y, d, seed=seed + 200)
+    assert same(learning_head.gradient_step(W, inputs, labels, 0.3), torch_step(W, inputs, labels, 0.3))
 
 
 # Examples in a row of tokens.

@@ -3,13 +3,12 @@
 import pytest
 import torch
 
-from explainer.theory import duality, learning_head, regression, task_diversity, wrong_labels
+from explainer.theory import duality, regression, task_diversity, wrong_labels
 from explainer.theory import linear_transformer as lt
 
 POOL = torch.eye(3)
 DRAWN = {
     "layers": lambda seed: duality.random_layer(3, 4, 2, seed),
-    "lessons": lambda seed: learning_head.lessons(4, [1.0, 2.0], seed, tasks=3),
     "trainings": lambda seed: lt.train_on_tasks(torch.eye(2), 5, torch.optim.SGD, rate=0.1, steps=10, seed=seed).W_PV,
     "a covariance": lambda seed: regression.turned_covariance([1.0, 2.0, 3.0], seed=seed),
     "covariances": lambda seed: regression.random_covariances(5, 3, torch.Generator().manual_seed(seed)),

@@ -3,7 +3,7 @@
 # ruff: noqa: F401, I001 - an index of all names, in lines as wide as those of a text
 # fmt: off
 from explainer.exercises.attention import (
-    softmax, softmax_attention, constant_values, copied_gate, first_order, one_query_update, look_back, value_matrix,
+    softmax, softmax_attention, constant_values, copied_gate, first_order, one_query_update, value_matrix,
 )
 from explainer.exercises.comparison import (
     question_of, fair_rates, shuffled_share, examples_to_override,

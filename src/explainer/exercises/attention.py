@@ -94,25 +94,10 @@ one_query_update = Exercise(
 # What would make it learning: one step in two layers.
 
 
-def _ones(T: int, diagonal: int) -> Tensor:
-    return torch.ones(T - abs(diagonal), dtype=torch.float64).diag(diagonal)
-
-
 def _value_matrix(W_0: Tensor, eta: float, n: int) -> Tensor:
     return eta / n * torch.cat([-W_0, torch.eye(len(W_0), dtype=W_0.dtype)], 1)
 
 
-look_back = Exercise(
-    hint="W has a one in row t - back and column t.",
-    passed="every token asks for the code of the token that stands `back` places before it.",
-    right=_ones,
-    cases=[(4, 1), (7, 2), (6, 3), (5, 0)],
-    mistakes={
-        "W e_t looks ahead; exchange rows and columns.": lambda T, back: _ones(T, -back),
-        "W e_0 is not zero, although nothing stands before it.": lambda T, back: _ones(T, 0).roll(back, 1),
-        "the number of places is always 1.": lambda T, back: _ones(T, 1),
-    },
-)
 value_matrix = Exercise(
     hint="on a column [x; y] the value is (eta / n) (y - W_0 x): a block for x beside a block for y.",
     passed="with your values, attention takes the step of gradient descent, from zero and from other weights.",

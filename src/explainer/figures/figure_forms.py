@@ -147,19 +147,6 @@ def curve_panels(
     return figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
 
 
-def matrices(panels: Mapping[str, np.ndarray]) -> go.Figure:
-    """Matrices below each other on one colour scale, white at zero, with their entries written in."""
-    figure = make_subplots(len(panels), 1, shared_xaxes=True, subplot_titles=list(panels), vertical_spacing=0.14)
-    bound = float(max(np.abs(matrix).max() for matrix in panels.values()))
-    for place, (name, matrix) in enumerate(panels.items(), 1):
-        rows, columns = (list(range(1, size + 1)) for size in matrix.shape)
-        entries = {"z": np.asarray(matrix).tolist(), "x": columns, "y": rows, "texttemplate": "%{z:.2f}"}
-        figure.add_heatmap(**entries, name=name, coloraxis="coloraxis", xgap=2, ygap=2, row=place, col=1)
-    figure.update_yaxes(autorange="reversed", dtick=1, showgrid=False).update_xaxes(dtick=1, showgrid=False)
-    scale = {"colorscale": [[0, "#d55e00"], [0.5, "#ffffff"], [1, "#56b4e9"]], "cmin": -bound, "cmax": bound}
-    return figure.update_layout(height=190 * len(panels), coloraxis=scale | {"showscale": False})
-
-
 def _assign_looks(names: Iterable[str]) -> dict[str, int]:
     """The number of the look of each series: that of its role, else the first one that no other series has."""
     names = list(names)
