@@ -14,7 +14,6 @@ from explainer.exercises.checks import Exercise
 from explainer.theory import (
     duality,
     linear_transformer,
-    order,
 )
 
 EXERCISES = {name: each for name, each in vars(exercises).items() if isinstance(each, Exercise)}
@@ -93,11 +92,6 @@ def values_by_autograd(W_0, eta, n):
     return -eta * torch.autograd.grad((o - y).square().sum() / (2 * n), o)[0]
 
 
-def wrong_after_shuffling(k):
-    orders = order.orders(k)
-    return (orders != orders[0]).double().mean()
-
-
 def turned(p, m):
     return next(N for N in range(1, 10_000) if 1 - 2 * p * N / (N + m) < -1e-12)
 
@@ -115,7 +109,6 @@ ANOTHER = {
     "value_matrix": values_by_autograd,
     "plain_rates": lambda eta, mu: np.roots([1, -(2 + mu) * eta, eta**2]).real,
     "fair_rates": lambda n: [1 / (t + 1) for t in range(1, n + 1)],
-    "shuffled_share": wrong_after_shuffling,
     "examples_to_override": turned,
 }
 

@@ -6,7 +6,7 @@ from explainer.exercises.attention import (
     softmax, softmax_attention, constant_values, copied_gate, first_order, one_query_update, value_matrix,
 )
 from explainer.exercises.comparison import (
-    question_of, fair_rates, shuffled_share, examples_to_override,
+    fair_rates, examples_to_override,
 )
 from explainer.exercises.duality import (
     permutation_invariant, order_dependent, cross_entropy_errors,

@@ -7,17 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explainer.exercises.checks import Exercise, Inputs
+from explainer.exercises.checks import Exercise
 from explainer.theory import fast_weights
 
 # Order, wrong labels, reversal: the chapter `three_predictions` and its studies.
-
-
-def _answers(z: Tensor) -> list[Inputs]:
-    """A memory of three orthonormal pairs with each of its answers."""
-    basis = torch.linalg.qr(z).Q
-    W = basis[3:6].T @ basis[:3]
-    return [(W, b) for b in basis[3:6]]
 
 
 def _weights(rates: Callable, n: int) -> Tensor:
@@ -27,14 +20,6 @@ def _weights(rates: Callable, n: int) -> Tensor:
     return weights / weights.mean()
 
 
-question_of = Exercise(
-    hint="the layer computes W a = b; which product goes from b to a?",
-    passed="your function goes from the answer back to its question.",
-    right=lambda W, b: W.T @ b,
-    shapes=((8, 8),),
-    cases=_answers,
-    mistakes={"W b is zero: the layer does not know the way back.": lambda W, b: W @ b},
-)
 fair_rates = Exercise(
     hint="after pair t the answer should be the mean of the first t values.",
     passed="with these rates one pass over the pairs has no order.",
@@ -42,16 +27,6 @@ fair_rates = Exercise(
     counts=_weights,
     cases={"the weights of the pairs should be equal, and not zero.": [(1,), (4,), (7,)]},
     mistakes={"with one rate for all, the last pair weighs most.": lambda n: np.full(n, 1 / n)},
-)
-shuffled_share = Exercise(
-    hint="on average one answer of a shuffled list is back at its own place.",
-    passed="your share is the mean over all orders.",
-    right=lambda k: 1 - 1 / k,
-    cases=[(2,), (4,), (6,)],
-    mistakes={
-        "some lines stay right by luck; take the mean over all orders.": lambda k: 1.0,
-        "this is the share that stays right.": lambda k: 1 / k,
-    },
 )
 examples_to_override = Exercise(
     hint="solve 1 - 2 p N / (N + m) < 0 for N.",

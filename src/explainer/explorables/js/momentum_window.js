@@ -7,7 +7,7 @@ import { fixed, vector } from "./numbers.js";
 
 // The head: twelve positions, the last one asks. Rows are positions, oldest first.
 export const KEYS = [[1.1, 0.3], [-0.4, 0.9], [0.6, -0.8], [0.2, 1.2], [-1.0, -0.2], [0.9, 0.7], [-0.3, -1.1], [1.3, -0.2], [0.1, 0.5], [-0.8, 0.6], [0.7, -0.4], [0.4, 0.4]];
-export const VALUES = [[-0.9, 0.5], [0.4, -0.6], [-0.2, 1.0], [0.8, 0.3], [-0.5, -0.7], [0.6, 0.9], [-0.7, 0.2], [0.3, -0.8], [0.9, 0.1], [-0.1, 0.7], [0.7, 0.4], [0.2, -0.3]];
+export const VALUES = [[-0.9, 0.5], [0.4, -0.6], [-0.2, 1.0], [0.8, 0.3], [-0.5, -0.7], [0.6, 0.9], [-0.7, 0.2], [0.3, -0.8], [0.9, 0.1], [-0.1, 0.7], [-0.9, -0.6], [0.2, -0.3]];
 const PAST = KEYS.length - 1;
 export const RATE = 1 / 16; // the learning rate within the values of heavy ball
 
