@@ -1,4 +1,4 @@
-"""Exercises on what a comparison can find, and on what descent would predict."""
+"""Exercises on what descent would predict."""
 
 import math
 from collections.abc import Callable
