@@ -144,14 +144,22 @@ def test_agreement_thirds():
     of_all = layers.groupby(["seed", "task"]).mean(numeric_only=True).groupby("seed").mean().dropna()
     own, low, high = (of_all[name].mean() for name in ("own", "context_foreign", "trainings"))
     assert f"{(own - low) / (high - low):.2f}" in numbers(sentence("agreement", "Why the upper third"))
-    mean = layers[layers["layer"] >= 20].groupby("task").mean(numeric_only=True).mean()
+    of_tasks = layers[layers["layer"] >= 20].groupby(["seed", "task"]).mean(numeric_only=True)
+    lost = of_tasks[of_tasks["trainings"].isna()].index.to_list()
+    assert [task for _, task in lost] == ["past"], "the caption of the scale names the training that diverged"
+    by_draw = of_tasks.groupby("seed").mean()
+
+    def share(low: str, high: str) -> float:
+        return table_intervals.of_means(by_draw, lambda m: (m["own"] - m[low]) / (m[high] - m[low])).estimate
+
     shares = [
-        (mean["own"] - mean[low]) / (mean[high] - mean[low])
-        for low in (
-            f"{side}_{name}" for side in ("training", "context") for name in ("foreign", "nonsense", "shuffled")
-        )
+        share(f"{side}_{name}", high)
+        for side in ("training", "context")
+        for name in ("foreign", "nonsense", "shuffled")
         for high in ("trainings", "trainings_reordered")
     ]
+    same = f"{share('context_foreign', 'trainings_reordered'):.2f}"
+    assert f"on that scale the 0.42 is {same}" in sentence("agreement", "*Why are two trainings 1?*")
     typed = {f"{of(shares):.2f}" for of in (min, max)}
     places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale begins"}
     for page, about in places.items():
@@ -270,7 +278,7 @@ def test_agreement_one_worked_pair_and_all_five():
     assert {f"{of_all['own / sqrt(C F)'].estimate:.2f}"} == numbers(sentence("agreement", "**Which task is it?**"))
     typed = {f"{each:.3f}" for each in of_all["own - other"]}
     assert typed == numbers(sentence("agreement", "**Which words taught it?**"))
-    assert f"For the contrasts it is {of_all['yardstick'].estimate:.2f}" in sentence("agreement", "This *yardstick*")
+    assert f"For the contrasts the yardstick is {of_all['yardstick'].estimate:.2f}" in sentence("agreement", "This *yardstick*")
     assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 16
 
 
@@ -278,7 +286,7 @@ def test_agreement_cost_of_other_examples_is_that_of_the_verdict():
     """What the second row of the verdict measures, and what descent would cost."""
     row = next(one for name, one in verdict.three_rows_of_book().items() if "examples" in name)
     said = sentence("agreement", "This *yardstick*")
-    assert f"similarity of the first figure it is {row.ceiling.estimate:.2f}," in said and "a fall of 0.000" in said
+    assert f"similarity of the first figure it is {row.ceiling.estimate:.2f}." in said and "less similar by 0.000" in said
     assert {f"{abs(end):.3f}" for end in (row.measured.low, row.measured.high)} <= numbers(said.replace("−", ""))
     assert f"{row.measured.estimate:.3f}" == "0.000"
 
