@@ -324,7 +324,10 @@ def test_new_rule_what_a_new_rule_shares():
         ("verdict", "By their effect"), ("new_rule", "By *effect*"),
     ):  # fmt: skip
         assert effect <= numbers(sentence(page, about)), page
-    of_kind = upper.groupby("cue")["trainings"].mean()["category"]
+    of_kinds = upper.groupby("cue")[["contexts", "trainings"]].mean()
+    plain = (of_kinds["contexts"] * of_kinds["trainings"]).pow(0.5).mean()
+    assert f"the plain mean is {plain:.2f}" in sentence("new_rule", "They agree to 0.026")
+    of_kind = of_kinds["trainings"]["category"]
     typed = {f"{of:.2f}" for of in (found["contexts"].estimate, found["trainings"].estimate, of_kind)}
     assert typed <= numbers(sentence("new_rule", "They agree to 0.026"))
     falls = {f"{each:.3f}" for each in (*found["own - other"], found["yardstick"].estimate)}
@@ -692,7 +695,7 @@ def test_new_rule_right_answers():
     said = set(re.findall(r"\d+", sentence("new_rule", "are learned best")))
     assert {f"{100 * right:.0f}" for right in mean["ICL"]} <= said
     gains = {f"{gain:.2f}" for gain in sorted(mean["ICL"] - mean["ICL shuffled"])[::2]}
-    assert gains <= numbers(sentence("new_rule", "If the model only *recognised* a task"))
+    assert gains <= numbers(sentence("new_rule", "If the context only named a task"))
     trained = contrast_results.both_grids("rule-strongest", "changes").query("kind == 'FT' and strength == 20")
     trained["right"] = contrast_results.accuracy_by_own_rule(trained)
     said = set(re.findall(r"\d+", sentence("new_rule", "After eighty steps")))
