@@ -486,7 +486,7 @@ def test_vote_right_answers_that_are_left(page, about):
 
 def test_votes_beside_who_knows_the_right_label_alone():
     votes = contrast_results.both_grids("rule-contexts", "answers")
-    about = "Ten heads that we chose by agreement"
+    about = "A third set, the *agreeing heads*"
     said = set(re.findall(r"\d+", sentence("what_the_context_does", about)))
     for wrong in (False, True):
         found = contrast_results.agreement(votes, "vote", wrong=wrong)
@@ -496,8 +496,7 @@ def test_votes_beside_who_knows_the_right_label_alone():
         for cue, its in votes.groupby("cue", sort=False)
     }
     assert gains["category"].low < 0
-    typed = {f"{gains[cue].estimate:.2f}" for cue in ("suffix", "first word") if gains[cue].low > 0}
-    assert len(typed) == 2 and typed <= numbers(sentence("what_the_context_does", about))
+    assert min(gains[cue].low for cue in ("suffix", "first word")) > 0
     for page, grid, about in (
         ("vote", "edits", "attend most is the answer"),
         ("second_gpt", "edits-gemma", "By itself the vote"),
@@ -525,7 +524,7 @@ def test_what_the_context_does_known_tasks_and_edits():
     text = sentence("what_the_context_does", "A vector that is added to every query")
     assert "{} [{}, {}]".format(*(f"{100 * each:.0f}" for each in of_rule)) in text
     others = voted("right", edit="flat others", heads="effect 10")
-    assert f"{100 * others:.0f} are left" in sentence("what_the_context_does", "*Are they enough?*")
+    assert f"fall to {100 * others:.0f}." in sentence("what_the_context_does", "*Are they enough?*")
     fifth, random = (voted("aimed", edit="moved", dose=0.2, heads=heads) for heads in ("effect 10", "random 10"))
     assert f"{100 * fifth:.0f} of 100" in sentence("what_the_context_does", "*Do they decide") and random < 0.01
     left, whole = (voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
@@ -563,6 +562,9 @@ def test_vote_what_a_line_writes_and_gets():
         return f"{ratio.estimate:.2f}"
 
     values, attention = (sentence("vote", about) for about in ("The values hold labels", "The attention is another"))
+    more = [float(over("written_effect", "contradicted", other)) for other in ("repeated", "new")]
+    said = "writes {} to {} per cent more".format(*(f"{100 * each - 100:.0f}" for each in more))
+    assert said in sentence("what_the_context_does", "What these heads read")
     of_values = {over(of, form) for of in ("written_effect", "error") for form in ("repeated", "contradicted")}
     layers = contrast_results.both_grids("values", "layers").query("place == 'late'")
     layers = layers.pivot_table(index="layer", columns="form", values="written").query("abs(new) > 0.05")
