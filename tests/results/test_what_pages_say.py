@@ -218,14 +218,16 @@ def test_floors_and_ceilings_capitals():
 def test_floors_and_ceilings_of_the_upper_third():
     """Floors of another task and of shuffled answers, whichever side has them, both ceilings, and what they give."""
     layers = results("shared-part", "layers")
-    mean = layers[layers["layer"] >= 20].groupby("task").mean(numeric_only=True).mean()
+    by_draw = layers[layers["layer"] >= 20].groupby(["seed", "task"]).mean(numeric_only=True).groupby("seed").mean()
+    mean = by_draw.mean()
     names = [f"{side}_{lesson}" for side in ("training", "context") for lesson in ("foreign", "shuffled")]
     said = {f"{mean[name]:.2f}" for name in [*names, "trainings", "trainings_reordered"]}
     ends = {"training_nonsense": "trainings", "context_nonsense": "trainings", "context_foreign": "trainings_reordered"}
     for low, high in ends.items():
-        said.add(f"{(mean['own'] - mean[low]) / (mean[high] - mean[low]):.2f}")
-    found = sentence("floors_and_ceilings", "whichever side gets it") + sentence("floors_and_ceilings", "agree to 0.77")
-    assert said == numbers(found) - {"0.02"}, "the lower third"
+        share = table_intervals.of_means(by_draw, lambda m, a=low, b=high: (m["own"] - m[a]) / (m[b] - m[a]))
+        said.add(f"{share.estimate:.2f}")
+    found = sentence("floors_and_ceilings", "whichever side gets it") + sentence("floors_and_ceilings", "agree to 0.78")
+    assert said == numbers(found)
 
 
 def test_floors_and_ceilings_noise():
