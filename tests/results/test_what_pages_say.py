@@ -280,7 +280,8 @@ def test_agreement_one_worked_pair_and_all_five():
     assert {f"{of_all['own / sqrt(C F)'].estimate:.2f}"} == numbers(sentence("agreement", "**Which task is it?**"))
     typed = {f"{each:.3f}" for each in of_all["own - other"]}
     assert typed == numbers(sentence("agreement", "**Which words taught it?**"))
-    assert f"For the contrasts the yardstick is {of_all['yardstick'].estimate:.2f}" in sentence("agreement", "This *yardstick*")
+    said = sentence("agreement", "This *yardstick*")
+    assert f"For the contrasts the yardstick is {of_all['yardstick'].estimate:.2f}" in said
     assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 16
 
 
@@ -288,7 +289,8 @@ def test_agreement_cost_of_other_examples_is_that_of_the_verdict():
     """What the second row of the verdict measures, and what descent would cost."""
     row = next(one for name, one in verdict.three_rows_of_book().items() if "examples" in name)
     said = sentence("agreement", "This *yardstick*")
-    assert f"similarity of the first figure it is {row.ceiling.estimate:.2f}." in said and "less similar by 0.000" in said
+    assert f"similarity of the first figure it is {row.ceiling.estimate:.2f}." in said
+    assert "less similar by 0.000" in said
     assert {f"{abs(end):.3f}" for end in (row.measured.low, row.measured.high)} <= numbers(said.replace("−", ""))
     assert f"{row.measured.estimate:.3f}" == "0.000"
 
