@@ -321,7 +321,7 @@ def test_new_rule_what_a_new_rule_shares():
     direction = {f"{found['own'].estimate:.3f}", f"{found['sqrt(C F)'].estimate:.2f}"}
     effect = {f"{each:.2f}" for each in contrast_results.effect_beyond_random(put)}
     for page, about in (
-        ("verdict", "learn a new rule as training"), ("new_rule", "They agree to 0.026"),
+        ("verdict", "learn a new rule as training"), ("new_rule", "They reach 0.026"),
     ):  # fmt: skip
         assert direction <= numbers(sentence(page, about)), page
     for page, about in (
@@ -330,14 +330,14 @@ def test_new_rule_what_a_new_rule_shares():
         assert effect <= numbers(sentence(page, about)), page
     of_kinds = upper.groupby("cue")[["contexts", "trainings"]].mean()
     plain = (of_kinds["contexts"] * of_kinds["trainings"]).pow(0.5).mean()
-    assert f"the plain mean is {plain:.2f}" in sentence("new_rule", "They agree to 0.026")
+    assert f"the plain mean is {plain:.2f}" in sentence("new_rule", "They reach 0.026")
     of_kind = of_kinds["trainings"]["category"]
     typed = {f"{of:.2f}" for of in (found["contexts"].estimate, found["trainings"].estimate, of_kind)}
-    assert typed <= numbers(sentence("new_rule", "They agree to 0.026"))
+    assert typed <= numbers(sentence("new_rule", "They reach 0.026"))
     falls = {f"{each:.3f}" for each in (*found["own - other"], found["yardstick"].estimate)}
     assert falls <= numbers(sentence("new_rule", "With different words the cosine falls by 0.002"))
     share = [f"{each:.2f}" for each in found["own / sqrt(C F)"]]
-    assert "is {} [{}, {}] of the way".format(*share) in sentence("new_rule", "They agree to 0.026")
+    assert "is {} [{}, {}] of the way".format(*share) in sentence("new_rule", "They reach 0.026")
 
 
 def test_trained_control_and_the_verdict_what_certain_learners_reach():
