@@ -351,7 +351,7 @@ def test_trained_control_and_the_verdict_what_certain_learners_reach():
     typed = {f"{each:.2f}" for each in table_intervals.of_means(means, share, ["model"])}
     for page, about in (
         ("trained_control", "With the context swapped the fall"), ("verdict", "**The second row has a limit.**"),
-        ("story", "but it has a limit"), ("agreement", "Can these tests detect"),
+        ("story", "but the test may miss it"), ("agreement", "Can these tests detect"),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
 
