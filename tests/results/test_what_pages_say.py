@@ -578,6 +578,25 @@ def test_vote_what_a_line_writes_and_gets():
     assert {over("attention_same_effect", "repeated")} | again | random <= numbers(attention)
 
 
+def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context():
+    """Right answers about Y after blocking lines and after the control, in a hundred, and the difference."""
+    told = results("blocking-trained", "answers").query("cue == 'Y'")
+    apart, after = {}, {}
+    for kind, its in told.groupby("kind"):
+        right = its.pivot_table(index="seed", columns="lesson", values="right")
+        apart[kind] = statistics.student(right["blocked"] - right["control"])
+        after[kind] = {f"{100 * right[of].mean():.0f}" for of in ("blocked", "control")}
+    typed = {f"{each:.2f}".replace("-0.00", "0.00") for of in apart.values() for each in of[:3]}
+    for page, about in (
+        ("rival", "does block"), ("what_the_context_does", "*blocking*"), ("verdict", "learns less about a second"),
+    ):  # fmt: skip
+        assert typed <= numbers(sentence(page, about)), page
+    for page, about in (("rival", "does block"), ("what_the_context_does", "*blocking*")):
+        assert after["FT"] <= set(re.findall(r"\d+", sentence(page, about))), page
+    said = f"by {-100 * apart['FT'].estimate:.0f} right answers"
+    assert said in sentence("story", "corrects its errors")
+
+
 def test_vote_and_verdict_known_tasks():
     """With all heads made equal over the lines, and without an edit; what all attention of the ten, moved, gives."""
     known = results("edits-known", "edits")
