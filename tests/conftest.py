@@ -65,7 +65,9 @@ def _compressed(file: Path, _changed: int) -> bytes:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves files as a good host does: text compressed."""
+    """Serves files as a good host does, text compressed, but for modules: it does not know `.mjs`."""
+
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".mjs": "application/octet-stream"}
 
     def log_message(self, *_: object) -> None:
         """Stay silent."""

@@ -232,3 +232,91 @@ def test_page_reads_without_javascript(visit):
     seen = visit("book/intro.html", java_script_enabled=False)
     assert seen.page.locator(".xp-fallback svg").count() >= 1
     assert "gradient" in seen.page.inner_text("main")
+
+
+# What readers meet elsewhere
+
+
+RANGES = """() => {
+    const { xaxis, yaxis } = document.querySelector(".js-plotly-plot")._fullLayout;
+    return [...xaxis.range, ...yaxis.range];
+}"""
+
+
+def test_a_finger_on_a_figure_scrolls_the_page_and_nothing_zooms(visit):
+    page = visit("book/chapters/verdict.html", width=PHONE, has_touch=True).page
+    place = page.locator(".xp-plotly").first
+    place.scroll_into_view_if_needed()
+    place.and_(page.locator("[data-ready]")).wait_for()
+    place.evaluate("(node) => node.scrollIntoView({ behavior: 'instant', block: 'center' })")
+    box = page.locator(".nsewdrag").first.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    before, ranges = page.evaluate("scrollY"), page.evaluate(RANGES)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 50, y + 50, steps=4)
+    page.mouse.up()
+    finger = page.context.new_cdp_session(page)
+    for kind, points in (("Start", [0]), *(("Move", [up]) for up in range(10, 160, 10)), ("End", [])):
+        touches = [{"x": x, "y": y - up} for up in points]
+        finger.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": touches})
+    page.wait_for_function("(before) => scrollY > before + 50", arg=before, timeout=30_000)
+    assert page.evaluate(RANGES) == ranges
+
+
+SEEN_ON_PAPER = """() => [...document.querySelectorAll(".xp-figure:has(.xp-plotly)")].map((figure) => {
+    const numbers = figure.querySelector("tbody tr:last-child"), { bottom } = figure.getBoundingClientRect();
+    const { height, bottom: last } = numbers.getBoundingClientRect();
+    return [numbers.checkVisibility({ contentVisibilityAuto: true }) && height > 5, last <= bottom + 1];
+})"""
+
+
+def test_paper_has_the_numbers_of_figures_that_are_not_drawn_yet(visit):
+    page = visit("book/chapters/shared_part.html", locale="en-GB").page
+    page.context.route("**/plotly.min.js", lambda route: route.abort())
+    page.reload()
+    page.emulate_media(media="print")
+    found = page.evaluate(SEEN_ON_PAPER)
+    assert found and all(map(all, found))
+    page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "lacks", "line"),
+    [
+        ("book/chapters/learning_in_context.html", "Intl.Segmenter", "This figure cannot start in this browser"),
+        ("zh/book/intro.html", "AbortController", "此图不能在此浏览器中启动"),
+    ],
+)
+def test_an_explorable_that_cannot_start_says_so_and_keeps_its_picture(visit, path, lacks, line):
+    page = visit(path, locale="fr").page
+    page.add_init_script(f"delete {lacks}")
+    page.reload()
+    for place in page.locator(".xp-widget[data-model]").all():
+        place.scroll_into_view_if_needed()
+        caption = place.locator("figcaption", has_text=line)
+        caption.wait_for()
+        assert not re.search("interactive|交互", caption.inner_text())
+        assert place.locator("svg").count() == 1
+    page.context.close()
+
+
+CONTRAST = r"""() => {
+    const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const light = (colour) => colour.match(/[\d.]+/g).slice(0, 3).map((c) => linear(c / 255))
+        .reduce((sum, c, i) => sum + [0.2126, 0.7152, 0.0722][i] * c, 0.05);
+    const paper = light(getComputedStyle(document.body).backgroundColor);
+    return [...document.querySelectorAll("article svg text")].filter((text) => text.textContent.trim())
+        .map((text) => light(getComputedStyle(text).fill) / paper).map((ratio) => Math.max(ratio, 1 / ratio));
+}"""
+
+
+@pytest.mark.parametrize(("path", "scheme"), [("book/intro.html", "dark"), ("book/chapters/verdict.html", "light")])
+def test_drawings_are_read_under_a_contrast_theme_of_the_other_kind(visit, path, scheme):
+    seen = visit(path, scheme=scheme, forced_colors="active")
+    other = {"dark": "light", "light": "dark"}[scheme]
+    seen.page.evaluate("(theme) => Object.assign(localStorage, { mode: theme, theme })", other)
+    seen.page.reload()
+    seen.scroll()
+    found = seen.page.evaluate(CONTRAST)
+    assert len(found) > 20 and min(found) >= 4.5

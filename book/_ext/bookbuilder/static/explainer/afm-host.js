@@ -44,7 +44,11 @@ async function mount(holder) {
 }
 
 function attempt(holder) {
-  mount(holder).catch((error) => { console.error(error); }); // the still picture stays
+  mount(holder).catch((error) => { // the still picture stays
+    console.error(error);
+    const caption = holder.querySelector("figcaption");
+    if (caption) caption.textContent = "This figure cannot start in this browser; the picture shows its starting state.";
+  });
 }
 
 function start() {

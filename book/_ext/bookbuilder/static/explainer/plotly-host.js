@@ -21,11 +21,11 @@ const NARROW = 500, AXIS_ROOM = 75, LEAST = 150; // pixels: a phone's column; ti
 
 function template(narrow) {
   const text = variable("--pst-color-text-base") || "#222", line = variable("--pst-color-border") || "#ccc";
-  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true };
+  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, fixedrange: true }; // no zoom: a finger scrolls the page, and nobody gets lost
   if (narrow) axis.title = { font: { size: 12 } };
   const scene = { ...axis, backgroundcolor: "rgba(0,0,0,0)" };
   return { layout: {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS,
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS, dragmode: false,
     font: { color: text, family: variable("--pst-font-family-base") || "sans-serif", size: 14 },
     xaxis: axis, yaxis: axis, scene: { xaxis: scene, yaxis: scene, zaxis: scene },
     hoverlabel: { font: { family: "sans-serif" } }, shapedefaults: { line: { color: text } },
