@@ -221,7 +221,9 @@ def _add_verdict(commands: argparse._SubParsersAction) -> None:
     )
     command.add_argument("--results", metavar="DIR", help="what --publish wrote (default: $EXPLAINER_RESULTS)")
     command.add_argument("--output", metavar="FILE", default="verdict.html", help="(default: verdict.html)")
-    command.add_argument("--entry", metavar="FILE", help="write this file, an entry of the scoreboard, and nothing else")
+    command.add_argument(
+        "--entry", metavar="FILE", help="write this file, an entry of the scoreboard, and nothing else"
+    )
     command.add_argument("--model", metavar="NAME", help="of the entry, where the tables have several")
     command.set_defaults(run=_verdict)
 

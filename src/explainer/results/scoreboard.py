@@ -63,13 +63,12 @@ def entry(directory: str | Path | None = None, checkpoint: str | None = None) ->
 
 
 def _asked(runs: pd.DataFrame) -> dict[str, Any]:
-    """Tasks, or cues, numbers of demonstrations, and protocols of the settings of one experiment."""
+    """Tasks, or cues, and the values of what else the settings of one experiment have, with its protocols."""
     names = runs["cue"] if "cue" in runs else runs["tasks"] if "tasks" in runs else runs["task"]
     return {
         "protocol": sorted({json.loads(one)["protocol"] for one in runs["identity"]}),
-        "k": sorted(set(runs["k"].tolist())),
         "tasks": sorted({task for its in names for task in its.split("/")}),
-    }
+    } | {name: sorted(set(runs[name].tolist())) for name in ("k", "n_queries", "lr", "epochs") if name in runs}
 
 
 def _numbers(row: Row) -> dict[str, Any]:
@@ -122,14 +121,14 @@ def models(found: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def shares(found: Mapping[str, Mapping[str, Any]], names: Iterable[str] = FOLDERS) -> pd.DataFrame:
-    """A row for each row of the verdict and entry that has it: the share of the way, or why there is none."""
+    """A row for each row of the verdict and entry that has it: the share of the way, floor, value, ceiling, draws."""
     rows = {(name, of): _cells(one["rows"][name]) for name in names for of, one in found.items() if name in one["rows"]}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["row", "entry"])
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    share = f"{_interval(row['share']):.2f}" if row["share"] else row["sentence"] or "-"
-    ends = {of: f"{_interval(row[of]).estimate:.2f}" for of in _INTERVALS[:-1]}
+    share = f"{_interval(row['share']):.2f}" if row["share"] else "none"
+    ends = {of: f"{round(row[of][1], 2) + 0:.2f}".replace("-", "\N{MINUS SIGN}") for of in _INTERVALS[:-1]}
     return {"share of the way": share, **ends, "draws": row["draws"]}
 
 
