@@ -13,17 +13,19 @@ from explainer_lab.new_rule import NewRule
 
 
 @pytest.mark.parametrize(
-    ("asked", "experiment", "values", "kind"),
+    ("asked", "its"),
     [
-        ("new-rule --only rule-contexts", NewRule, {"cue": "suffix"}, "multiple_choice"),
-        ("comparison --tasks capitals", Comparison, {"task": "capitals"}, "loglikelihood"),
+        ("new-rule --only rule-contexts", (NewRule, {"cue": "suffix"})),
+        ("comparison --tasks capitals", (Comparison, {"task": "capitals"})),
     ],
 )
-def test_the_files_ask_what_the_experiment_asks(asked, experiment, values, kind, directory, checkpoint, tmp_path):
+def test_the_files_ask_what_the_experiment_asks(asked, its, directory, checkpoint, tmp_path):
+    experiment, values = its
     options = f"--model {directory} --k 4 --queries 4 --seeds 0 1 --harness {tmp_path}"
     assert cli.main([*asked.split(), *options.split()]) == 0
     setting = experiment.of(checkpoint=directory, k=4, n_queries=4, seed=1, **values)
     named, task, queries, shown = experiment().asked(setting)
+    kind = "multiple_choice" if task.labels else "loglikelihood"
     assert list(shown) == ["right", "shuffled", "other"]
     for lesson, (shown_as, examples) in shown.items():
         described = yaml.safe_load((tmp_path / f"explainer_{named}_{lesson}.yaml").read_text("utf-8"))
