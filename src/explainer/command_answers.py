@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from explainer.data.files import PUBLISHED, replace_file
+from explainer.data.files import PUBLISHED, replace_file, to_json
 from explainer.data.tasks import TASKS
 from explainer.errors import CheckpointError, ResultsError
 from explainer.figures import verdict_figures as page
-from explainer.results import papers, published
+from explainer.results import papers, published, scoreboard
 from explainer.results import scorecard as cards
 from explainer.results import verdict as verdict_rows
 
@@ -59,6 +59,13 @@ def verdict(directory: Path, output: Path) -> Iterator[Line]:
     yield from told
     replace_file(output, page.verdict_page(shown, ten, card | cards.cards(), lacking, told))
     yield str(output)
+
+
+def entry(directory: Path, checkpoint: str | None, file: Path) -> Iterator[Line]:
+    """The file of an entry of the scoreboard; raises as `results.scoreboard.entry`."""
+    found = scoreboard.entry(None if directory == PUBLISHED else directory, checkpoint)
+    replace_file(file, to_json(found))
+    yield f"{file}: {len(found['rows'])} rows of {found['model']['name']}"
 
 
 def _of_questions(shown: Mapping[str, verdict_rows.Rows]) -> Iterator[Line]:

@@ -221,12 +221,21 @@ def _add_verdict(commands: argparse._SubParsersAction) -> None:
     )
     command.add_argument("--results", metavar="DIR", help="what --publish wrote (default: $EXPLAINER_RESULTS)")
     command.add_argument("--output", metavar="FILE", default="verdict.html", help="(default: verdict.html)")
+    command.add_argument(
+        "--entry", metavar="FILE", help="write this file, an entry of the scoreboard, and nothing else"
+    )
+    command.add_argument("--model", metavar="NAME", help="of the entry, where the tables have several")
     command.set_defaults(run=_verdict)
 
 
 def _verdict(options: argparse.Namespace) -> int:
     from explainer import command_answers  # noqa: PLC0415
 
+    if options.entry:
+        file = Path(options.entry).expanduser()
+        return _print_lines(command_answers.entry(_results(options), options.model, file))
+    if options.model:
+        raise ExplainerError("--model names whose --entry is written; give both.")
     return _print_lines(command_answers.verdict(_results(options), Path(options.output).expanduser()))
 
 

@@ -113,6 +113,9 @@ def _parser(given: Iterable[str] = _EXPERIMENTS) -> argparse.ArgumentParser:
             command.add_argument(
                 "--choose", action="store_true", help="compare rates on the split 'selection', and say which is best"
             )
+        if name in ("comparison", "new-rule"):
+            prompts = "only write the prompts into DIR, as tasks of lm-evaluation-harness"
+            command.add_argument("--harness", metavar="DIR", help=prompts)
         command.set_defaults(run=partial(_run, name))
     for name, what in _MEASUREMENTS.items():
         command = added.add_parser(name, help=what, description=f"On the starter checkpoint, in minutes: {what}.")
@@ -251,6 +254,8 @@ def _run(name: str, options: argparse.Namespace) -> int:
         experiment = _on_checkpoint(kind, settings, options)
     else:
         experiment = kind()
+    if getattr(options, "harness", None):
+        return _write_prompts(experiment, settings, Path(options.harness).expanduser())
     store = Store(options.results or assets.cache_dir() / "results" / experiment.name)
     published = None
     if options.publish is not None:
@@ -277,6 +282,18 @@ def _run(name: str, options: argparse.Namespace) -> int:
         experiment.publish(grids, store, published)
     if failure:
         raise failure
+    return 0
+
+
+def _write_prompts(experiment: Any, settings: Sequence[Any], folder: Path) -> int:
+    from explainer_lab import harness  # noqa: PLC0415
+
+    asked: dict[tuple[str, int], Any] = {}
+    for setting in settings:
+        name, *its = experiment.asked(setting)
+        if asked.setdefault((name, setting.seed), its) != its:
+            raise ExplainerError(f"seed {setting.seed} of {name} is there with two --k or --queries; give one of each.")
+    print("\n".join(harness.write(folder, experiment._load(settings[0].checkpoint), asked)))
     return 0
 
 

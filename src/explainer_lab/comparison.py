@@ -10,7 +10,9 @@ import torch
 from explainer.compare import comparison, controls
 from explainer.compare.comparison import Baseline, ComparisonSetting
 from explainer.data import tasks
+from explainer.data.tasks import Example, Task
 from explainer.models.loading import Checkpoint
+from explainer_lab import harness
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, data_digest
 
@@ -50,6 +52,13 @@ class Comparison(OnCheckpoint[ComparisonSetting]):
         """All but what fine-tuning alone reads: settings with the same ZSL and ICL."""
         its = setting.changes
         return replace(setting, lr=1.0, control="none"), its.model, its.context
+
+    def asked(self, setting: ComparisonSetting) -> tuple[str, Task, list[Example], harness.Shown]:
+        """A name, the task, its queries, and demonstrations: its own, with shuffled answers, and of another task."""
+        data = self._load_data(setting.task)
+        changed = {"right": "own", "shuffled": "shuffled", "other": "foreign"}
+        shown = {name: controls.LESSONS[of](data, setting.k, setting.seed) for name, of in changed.items()}
+        return setting.task, data.task, comparison.draw_queries(data, setting), shown
 
     def compute(self, setting: ComparisonSetting, *, progress: bool) -> Computed:
         """One setting; ZSL and ICL are those of the last one if both have the same."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import safetensors.numpy
 
-from explainer.data.files import Tables, replace_file, rounded, to_json
+from explainer.data.files import Tables, json_digest, replace_file, rounded, to_json
 from explainer.errors import ResultsError
 from explainer.results import published
 from explainer.results.published import PENDING, PUBLICATION
@@ -47,7 +47,7 @@ class Identity:
     @property
     def key(self) -> str:
         """The first 16 digits of the setting's digest: the key of its rows in the tables."""
-        return _sha256({name: self.parts[name] for name in (SETTING, "dtype") if name in self.parts})[:16]
+        return json_digest({name: self.parts[name] for name in (SETTING, "dtype") if name in self.parts})[:16]
 
     @property
     def filename(self) -> str:
@@ -111,7 +111,7 @@ class Store:
             result = Stored(found, content["provenance"], content["result"], run)
         except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
             raise ResultsError(f"{path} cannot be read ({error}); delete it and run the experiment again.") from error
-        if digest != _sha256(content) or result.identity.key != identity.key:
+        if digest != json_digest(content) or result.identity.key != identity.key:
             raise ResultsError(f"{path} is damaged or was edited; delete it and run the experiment again.")
         identity.require_same(result.identity.parts, path)
         return result
@@ -126,19 +126,13 @@ class Store:
         if halved and sum(array.nbytes for array in halved.values()) <= KEPT_MB * 10**6:
             replace_file(path.with_suffix(".safetensors"), safetensors.numpy.save(halved))
         replace_file(path.with_suffix(".run"), to_json(rounded(computed.run)))
-        replace_file(path, to_json(content | {"sha256": _sha256(content)}))  # last: its presence means finished
+        replace_file(path, to_json(content | {"sha256": json_digest(content)}))  # last: its presence means finished
         return path
 
     def arrays(self, identity: Identity) -> dict[str, np.ndarray]:
         """What was kept of a finished setting, float16 by name; empty where it was more than KEPT_MB."""
         path = self.path(identity).with_suffix(".safetensors")
         return safetensors.numpy.load_file(path) if self.load(identity) and path.exists() else {}
-
-
-def _sha256(value: Any) -> str:
-    """Of the values, however they are laid out in the file."""
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # Tables. Which there are, and how they are read: see `explainer.results.published`.

@@ -23,14 +23,14 @@ from torch import Tensor
 from explainer.compare import cued_words
 from explainer.compare.cued_words import CUES, Word
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, Task, TaskData
+from explainer.data.tasks import Example, Task, TaskData, demonstrations, unrelated_task
 from explainer.errors import DivergenceError, TaskError, require
 from explainer.models import circuits, finetuning, interventions, recording, scoring
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.results.thirds import THIRDS, layer_thirds
 from explainer.theory import projections
-from explainer_lab import lab_lessons, minimal_pairs, on_checkpoint
+from explainer_lab import harness, lab_lessons, minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.lab_lessons import matched_random
 from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, Outputs
@@ -395,6 +395,15 @@ class NewRule(OnCheckpoint[_NewRuleSetting]):
         """Weights, the words, and their labels."""
         drawn = repr((tuple(_draw_words(setting)), _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
+
+    def asked(self, setting: _NewRuleSetting) -> tuple[str, Task, list[Example], harness.Shown]:
+        """A name, the task, its queries, and demonstrations: of rule A, with shuffled labels, and of another task."""
+        rules = _Rules(setting, self._load(setting.checkpoint))
+        shown = {"right": rules.demonstrations(LESSONS[0]), "shuffled": rules.shuffled()}
+        other = self._load_data(unrelated_task(TASK, short=True))
+        of_task = {name: (TASK, examples) for name, examples in shown.items()}
+        of_task["other"] = other.task, demonstrations(other, setting.k, setting.seed)
+        return setting.cue, TASK, rules.examples("A", rules.words[2]), of_task
 
     def compute(self, setting: _NewRuleSetting, *, progress: bool) -> Computed:
         """One setting.

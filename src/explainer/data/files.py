@@ -1,5 +1,6 @@
 """Where published results are, how their numbers are written, and how a file or a folder gets there whole."""
 
+import hashlib
 import json
 import math
 import os
@@ -83,6 +84,12 @@ def rounded(value: Any) -> Any:
 def to_json(value: Any) -> str:
     """JSON with sorted keys, the same bytes for the same values; a list of numbers stands on one line."""
     return _lines(value, "") + "\n"
+
+
+def json_digest(value: Any) -> str:
+    """SHA-256 of plain JSON values, however they are laid out in a file."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _lines(value: Any, indent: str) -> str:
