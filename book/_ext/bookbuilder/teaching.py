@@ -1,0 +1,62 @@
+"""What the page *Teach this* computes: `{teaching} chapters` and `{teaching} weeks`, both of `teach.toml`."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+from bookbuilder import pages
+from bookbuilder.directives import parsed
+
+SOURCE = Path(__file__).with_name("teach.toml")
+_CHAPTERS = "The fifteen chapters"
+
+
+def source() -> dict[str, Any]:
+    """Needs, goals and questions of each chapter by its name, in the order of the book, and `weeks`."""
+    return tomllib.loads(SOURCE.read_text("utf-8"))
+
+
+def teaching(here: Directive, what: str) -> list[nodes.Node]:
+    """`{teaching} chapters` or `{teaching} weeks`: a table, and for chapters a fold below it for each."""
+    environment = here.state.document.settings.env
+    root = Path(environment.srcdir)
+    for path in (SOURCE, *pages.reading_order(root)):
+        environment.note_dependency(str(path))
+    made = {"chapters": _chapters, "weeks": _weeks}[what]
+    return parsed(here, made(root, Path(environment.docname)))
+
+
+def _chapters(root: Path, here: Path) -> str:
+    ways, rows, folds = pages.addresses(root, here), ["| | chapter | minutes | needs |", "|---|---|---|---|"], []
+    for number, (name, said) in enumerate(_by_chapter().items(), 1):
+        path = pages.path_of(f"book/chapters/{name}", root)
+        content, title = pages.cells(path), pages.title(path)
+        rows.append(f"| {number} | [{title}]({ways[name]}.ipynb) | {pages.minutes(content)} | {said['needs']} |")
+        sections = " · ".join(f"{heading or 'Opening'} {minutes}" for heading, minutes in pages.sections(content).items())
+        lists = (f"**{head}**\n\n{_list(said[key])}" for head, key in (("Goals", "goals"), ("Questions", "questions")))
+        inside = "\n\n".join([*lists, f"**Minutes.** {sections}."])
+        folds.append(f"<details><summary>{number}. {title}</summary>\n\n{inside}\n\n</details>")
+    return "\n\n".join(["\n".join(rows), *folds])
+
+
+def _weeks(root: Path, here: Path) -> str:
+    numbers = {name: number for number, name in enumerate(_by_chapter(), 1)}
+    rows = ["| week | before class | minutes | in class | after class |", "|---|---|---|---|---|"]
+    for number, week in enumerate(source()["weeks"], 1):
+        content = [pages.cells(pages.path_of(f"book/chapters/{name}", root)) for name in week["chapters"]]
+        way = pages.addresses(root, here)
+        read = ", ".join(f"[{numbers[name]}]({way[name]}.ipynb)" for name in week["chapters"])
+        total = sum(map(pages.minutes, content))
+        rows.append(f"| {number} | {week['before'].format(read)} | {total} | {week['inside']} | {week['after']} |")
+    return "\n".join(rows)
+
+
+def _by_chapter() -> dict[str, Any]:
+    return {name: said for name, said in source().items() if name != "weeks"}
+
+
+def _list(texts: list[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
