@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import bibliography, colours, executed, glossary, notation, search, shown, teaching, vendored
+from bookbuilder import bibliography, colours, executed, glossary, notation, search, sheets, shown, teaching, vendored
 from bookbuilder.directives import contents_of, directive, drawing, environment, executed_copy, executions, explorable
 from bookbuilder.explorables import put_stills
 from bookbuilder.pages import main_line, path_of, title
@@ -252,6 +252,7 @@ _DIRECTIVES = {
     "terms": glossary.terms_of_the_book,
     "contents-of": contents_of,
     "notation": notation.notation,
+    "problems": sheets.problems,
     "teaching": teaching.teaching,
 }
 
