@@ -1,15 +1,21 @@
-"""What the page *Teach this* computes: `{teaching} chapters` and `{teaching} weeks`, both of `teach.toml`."""
+"""What *Teach this* and its slides compute: `{teaching} chapters` and `{teaching} weeks`, of `teach.toml`, `{figure-of}`."""
 
+import json
+import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from bookbuilder import pages
-from bookbuilder.directives import parsed
+from bookbuilder.directives import executed_copy, parsed
+from bookbuilder.renderers import PLUGINS
+from explainer.figures import PLOTLY_MIME
 
+SLIDES = "book/reference/slides"
 SOURCE = Path(__file__).with_name("teach.toml")
 _CHAPTERS = "The fifteen chapters"
 
@@ -44,13 +50,13 @@ def _chapters(root: Path, here: Path) -> str:
 
 def _weeks(root: Path, here: Path) -> str:
     numbers = {name: number for number, name in enumerate(_by_chapter(), 1)}
-    rows = ["| week | before class | minutes | in class | after class |", "|---|---|---|---|---|"]
+    rows = ["| week | before class | in class | after class |", "|---|---|---|---|"]
     for number, week in enumerate(source()["weeks"], 1):
         content = [pages.cells(pages.path_of(f"book/chapters/{name}", root)) for name in week["chapters"]]
         way = pages.addresses(root, here)
         read = ", ".join(f"[{numbers[name]}]({way[name]}.ipynb)" for name in week["chapters"])
         total = sum(map(pages.minutes, content))
-        rows.append(f"| {number} | {week['before'].format(read)} | {total} | {week['inside']} | {week['after']} |")
+        rows.append(f"| {number} | {week['before'].format(read)} ({total} min) | {week['inside']} | {week['after']} |")
     return "\n".join(rows)
 
 
@@ -60,3 +66,22 @@ def _by_chapter() -> dict[str, Any]:
 
 def _list(texts: list[str]) -> str:
     return "\n".join(f"- {text}" for text in texts)
+
+
+def figure_of(here: Directive, said: str) -> list[nodes.Node]:
+    """`{figure-of} chapter name`: a figure of a chapter as its execution left it; a link where it was not executed."""
+    environment = here.state.document.settings.env
+    chapter, name = said.split()
+    path = executed_copy(environment, pages.path_of(f"book/chapters/{chapter}", Path(environment.srcdir)))
+    cells = json.loads(path.read_text("utf-8"))["cells"] if path.exists() else []
+    for cell in cells:
+        if re.search(rf"texts\.figure\(\s*\"{name}\"", "".join(cell["source"])):
+            found = [one["data"][PLOTLY_MIME] for one in cell.get("outputs", ()) if PLOTLY_MIME in one.get("data", {})]
+            data = SimpleNamespace(mime_type=PLOTLY_MIME, content=found[0])
+            return PLUGINS[0].handle_mime(None, data, False) or []
+    return parsed(here, f"[](../chapters/{chapter}.ipynb) was not executed.")
+
+
+def as_slides(_app: Any, pagename: str, *_: Any) -> str | None:
+    """The template of the slides, for their page."""
+    return "slides.html" if pagename == SLIDES else None
