@@ -20,7 +20,6 @@ _NO_MAIN_LINE = re.compile(
 _EXERCISE = re.compile(r"^> \*\*Exercise \d", re.MULTILINE)
 _STUB = re.compile(r"^exercises\.\w+\(\w+\)$", re.MULTILINE)
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-_NO_SECTIONS = ("More exercises", "Where to look closer")
 _FENCE = re.compile(r"`{3,}\{(?:drawing|explorable)\}")
 _FIGURE = re.compile(
     r"\b(?:texts\.(?:figure|table|drawing)|drawings\.drawing)\(|^`{3,}\{drawing\}|^!\[.*"
@@ -116,7 +115,7 @@ def minutes(content: list[Mapping[str, Any]]) -> int:
 
 
 def sections(content: list[Mapping[str, Any]]) -> dict[str, int]:
-    """Minutes of each section of a page by its heading, "" before the first; spare exercises and links are left out."""
+    """Minutes of each section of a page by its heading, "" before the first; spare exercises are left out."""
     lines = [found[0] for cell in content for found in _EXPLORABLES.finditer(_source(cell))]
     imports = {"cell_type": "code", "metadata": {"tags": ["remove-input"]}, "source": "\n".join(lines)}
     parts: dict[str, list[Mapping[str, Any]]] = {"": [imports]}
@@ -125,7 +124,7 @@ def sections(content: list[Mapping[str, Any]]) -> dict[str, int]:
         parts[next(reversed(parts))].append({**cell, "source": before})
         for heading, text in zip(later[::2], later[1::2], strict=True):
             parts[heading] = [imports, {**cell, "source": text}]
-    return {heading: minutes(cells) for heading, cells in parts.items() if heading not in _NO_SECTIONS}
+    return {heading: minutes(cells) for heading, cells in parts.items() if heading != "More exercises"}
 
 
 def to_read(content: list[Mapping[str, Any]]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What *Teach this* and its slides compute: `{teaching} chapters` and `{teaching} weeks`, of `teach.toml`, `{figure-of}`."""
+"""What *Teach this* and its slides compute: `{teaching} chapters`, `{teaching} weeks` and `{figure-of}`."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def _chapters(root: Path, here: Path) -> str:
         path = pages.path_of(f"book/chapters/{name}", root)
         content, title = pages.cells(path), pages.title(path)
         rows.append(f"| {number} | [{title}]({ways[name]}.ipynb) | {pages.minutes(content)} | {said['needs']} |")
-        sections = " · ".join(f"{heading or 'Opening'} {minutes}" for heading, minutes in pages.sections(content).items())
+        sections = " · ".join(f"{heading or 'Opening'} {n}" for heading, n in pages.sections(content).items())
         lists = (f"**{head}**\n\n{_list(said[key])}" for head, key in (("Goals", "goals"), ("Questions", "questions")))
         inside = "\n\n".join([*lists, f"**Minutes.** {sections}."])
         folds.append(f"<details><summary>{number}. {title}</summary>\n\n{inside}\n\n</details>")
