@@ -38,11 +38,8 @@ class Exercise(NamedTuple):
 
 def exercises(content: Sequence[Mapping[str, Any]]) -> list[Exercise]:
     """The exercises of a page's cells; raises ValueError for one without a solution."""
-    texts = ("".join(cell["source"]) for cell in content)
-    kinds = (cell["cell_type"] for cell in content)
-    text = "\n\n".join(
-        one if kind == "markdown" else f"```python\n{one}\n```" for kind, one in zip(kinds, texts, strict=True)
-    )
+    sources = ((cell["cell_type"], "".join(cell["source"])) for cell in content)
+    text = "\n\n".join(one if kind == "markdown" else f"```python\n{one}\n```" for kind, one in sources)
     begins, found = list(_EXERCISE.finditer(text)), []
     for begin, end in zip(begins, [*(one.start() for one in begins[1:]), len(text)], strict=False):
         rest = text[begin.end() : end]

@@ -42,7 +42,8 @@ def _chapters(root: Path, here: Path) -> str:
         content, title = pages.cells(path), pages.title(path)
         rows.append(f"| {number} | [{title}]({ways[name]}.ipynb) | {pages.minutes(content)} | {said['needs']} |")
         sections = " · ".join(f"{heading or 'Opening'} {n}" for heading, n in pages.sections(content).items())
-        lists = (f"**{head}**\n\n{_list(said[key])}" for head, key in (("Goals", "goals"), ("Questions", "questions")))
+        heads = {"goals": "Goals", "questions": "Questions"}
+        lists = (f"**{head}**\n\n- " + "\n- ".join(said[key]) for key, head in heads.items())
         inside = "\n\n".join([*lists, f"**Minutes.** {sections}."])
         folds.append(f"<details><summary>{number}. {title}</summary>\n\n{inside}\n\n</details>")
     return "\n\n".join(["\n".join(rows), *folds])
@@ -62,10 +63,6 @@ def _weeks(root: Path, here: Path) -> str:
 
 def _by_chapter() -> dict[str, Any]:
     return {name: said for name, said in source().items() if name != "weeks"}
-
-
-def _list(texts: list[str]) -> str:
-    return "\n".join(f"- {text}" for text in texts)
 
 
 def figure_of(here: Directive, said: str) -> list[nodes.Node]:
