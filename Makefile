@@ -30,7 +30,7 @@ export PYTHONPATH := $(CURDIR)/book/_ext$(if $(PYTHONPATH),:$(PYTHONPATH))
 # Tests run side by side, so each uses one thread.
 test: export OMP_NUM_THREADS ?= 1
 
-.PHONY: help book test lab serve bench clean fetch lint lock notebooks findings
+.PHONY: help book test lab serve bench clean fetch lint lock notebooks findings exercises
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -94,6 +94,9 @@ lock: $(BIN)/.installed  ## write the newest admitted versions of all packages i
 
 notebooks: $(BIN)/.installed  ## strip outputs, format cells and give every notebook its first cell
 	$(BIN)/python -m bookbuilder.notebooks book
+
+exercises: $(BIN)/.installed  ## write exercises and problems, and their solutions, as notebooks into _build/exercises
+	@$(BIN)/python -m bookbuilder.sheets _build/exercises
 
 lab: $(BIN)/.installed fetch  ## open the chapters in JupyterLab
 	$(BIN)/jupyter lab book

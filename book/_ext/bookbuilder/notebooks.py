@@ -31,7 +31,7 @@ def is_setup(cell: Mapping[str, Any]) -> bool:
 
 def problems(notebook: dict) -> list[str]:
     """What is wrong with a notebook (as parsed JSON), in plain words."""
-    same = _text(mended(json.loads(_text(notebook)))) == _text(notebook)
+    same = text_of(mended(json.loads(text_of(notebook)))) == text_of(notebook)
     found = [] if same else ["it has outputs, metadata of an editor, or not the common first cell"]
     for i, cell in enumerate(notebook["cells"][1:], 1):
         lines = [line for line in "".join(cell["source"]).split("\n") if line.strip()]
@@ -42,7 +42,8 @@ def problems(notebook: dict) -> list[str]:
     return found
 
 
-def _text(notebook: dict) -> str:
+def text_of(notebook: dict) -> str:
+    """A notebook as its file has it."""
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -71,7 +72,7 @@ def main(folder: Path, *, check: bool) -> int:
     if not paths:
         sys.exit(f"There is no notebook in {folder}.")  # without a path ruff would format every file
     for path in [] if check else paths:
-        text = _text(mended(json.loads(path.read_text("utf8"))))
+        text = text_of(mended(json.loads(path.read_text("utf8"))))
         if text != path.read_text("utf8"):
             path.write_text(text, "utf8")
             print(f"{path}: mended")

@@ -19,6 +19,7 @@ _NO_MAIN_LINE = re.compile(
 """What a reader opens or answers, tags, addresses and code."""
 _EXERCISE = re.compile(r"^> \*\*Exercise \d", re.MULTILINE)
 _STUB = re.compile(r"^exercises\.\w+\(\w+\)$", re.MULTILINE)
+_HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _FENCE = re.compile(r"`{3,}\{(?:drawing|explorable)\}")
 _FIGURE = re.compile(
     r"\b(?:texts\.(?:figure|table|drawing)|drawings\.drawing)\(|^`{3,}\{drawing\}|^!\[.*"
@@ -111,6 +112,19 @@ def minutes(content: list[Mapping[str, Any]]) -> int:
     As two students took: 105 words a minute, a figure or table 60 seconds, an explorable 120, a line of code 28.
     """
     return max(1, round(sum(_SECONDS[what] * number for what, number in to_read(content).items()) / 60))
+
+
+def sections(content: list[Mapping[str, Any]]) -> dict[str, int]:
+    """Minutes of each section of a page by its heading, "" before the first; spare exercises are left out."""
+    lines = [found[0] for cell in content for found in _EXPLORABLES.finditer(_source(cell))]
+    imports = {"cell_type": "code", "metadata": {"tags": ["remove-input"]}, "source": "\n".join(lines)}
+    parts: dict[str, list[Mapping[str, Any]]] = {"": [imports]}
+    for cell in content:
+        before, *later = _HEADING.split(_source(cell)) if cell["cell_type"] == "markdown" else [_source(cell)]
+        parts[next(reversed(parts))].append({**cell, "source": before})
+        for heading, text in zip(later[::2], later[1::2], strict=True):
+            parts[heading] = [imports, {**cell, "source": text}]
+    return {heading: minutes(cells) for heading, cells in parts.items() if heading != "More exercises"}
 
 
 def to_read(content: list[Mapping[str, Any]]) -> dict[str, int]:

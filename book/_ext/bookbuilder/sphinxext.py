@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import bibliography, colours, executed, glossary, notation, search, shown, vendored
+from bookbuilder import bibliography, colours, executed, glossary, notation, search, sheets, shown, teaching, vendored
 from bookbuilder.directives import contents_of, directive, drawing, environment, executed_copy, executions, explorable
 from bookbuilder.explorables import put_stills
 from bookbuilder.pages import main_line, path_of, title
@@ -252,6 +252,9 @@ _DIRECTIVES = {
     "terms": glossary.terms_of_the_book,
     "contents-of": contents_of,
     "notation": notation.notation,
+    "figure-of": teaching.figure_of,
+    "problems": sheets.problems,
+    "teaching": teaching.teaching,
 }
 
 
@@ -275,6 +278,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", _read)
     app.connect("html-page-context", _page)
     app.connect("html-page-context", _switch, priority=900)
+    app.connect("html-page-context", teaching.as_slides)
     app.connect("build-finished", _finish)
     # Another number reads every page anew: what an older version of this extension made of them is no more valid.
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 5}
