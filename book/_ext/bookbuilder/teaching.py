@@ -36,7 +36,7 @@ def teaching(here: Directive, what: str) -> list[nodes.Node]:
 
 
 def _chapters(root: Path, here: Path) -> str:
-    ways, rows, folds = pages.addresses(root, here), ["| | chapter | minutes | needs |", "|---|---|---|---|"], []
+    ways, rows, folds = pages.addresses(root, here), ["| no. | chapter | minutes | needs |", "|---|---|---|---|"], []
     for number, (name, said) in enumerate(_by_chapter().items(), 1):
         path = pages.path_of(f"book/chapters/{name}", root)
         content, title = pages.cells(path), pages.title(path)
