@@ -52,7 +52,7 @@ def write(folder: Path, checkpoint: Checkpoint, asked: Mapping[tuple[str, int], 
 
 def _first(checkpoint: Checkpoint) -> str:
     first = checkpoint.first_token_id
-    return "" if checkpoint.tokenizer("a")["input_ids"][0] == first else checkpoint.tokenizer.decode([first])
+    return "" if checkpoint.tokenizer("a")["input_ids"][0] == first else checkpoint.text([first])
 
 
 def _description(name: str, task: Task, data: Path) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _asked(runs: pd.DataFrame) -> dict[str, Any]:
 def _numbers(row: Row) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: [its.low, its.estimate, its.high] if math.isfinite(its.estimate) else None
-        for name, its in zip(_INTERVALS, row, strict=False)
+        for name, its in zip(_INTERVALS, (row.floor, row.measured, row.ceiling, row.share), strict=True)
     }
     return rounded(found | {"draws": row.draws, "sentence": row.sentence})
 
