@@ -628,7 +628,8 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
         after[kind] = {f"{100 * right[of].mean():.0f}" for of in ("blocked", "control")}
     typed = {f"{each:.2f}".replace("-0.00", "0.00") for of in apart.values() for each in of[:3]}
     for page, about in (
-        ("rival", "does block"), ("what_the_context_does", "*blocking*"), ("verdict", "training learns less about a second"),
+        ("rival", "does block"), ("what_the_context_does", "*blocking*"),
+        ("verdict", "training learns less about a second"),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
     for page, about in (("rival", "does block"), ("what_the_context_does", "*blocking*")):
