@@ -200,7 +200,7 @@ def test_switch_keeps_the_place_and_search_finds(edition, browser, address):
 EXPLORED = (
     "intro",
     *("chapters/keys_queries_values", "chapters/gradient_descent_as_attention", "chapters/attention_as_weight_update"),
-    *("chapters/linear_transformer", "chapters/what_softmax_does"),
+    "chapters/what_softmax_does",
     *("chapters/agreement", "chapters/idea_it_inspired", "chapters/verdict"),
     "reference/laboratory",
 )
