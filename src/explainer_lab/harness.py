@@ -25,8 +25,8 @@ Asked = tuple[Task, list[Example], Shown]
 def write(folder: Path, checkpoint: Checkpoint, asked: Mapping[tuple[str, int], Asked]) -> list[str]:
     """Files of a task for each name and lesson, `explainer_<name>_<lesson>`, whose names are returned.
 
-    What is `asked` by name and seed. YAML names JSON lines by their whole
-    path. The first token, which the tokenizer of some families does not put there, stands in the text. Raises
+    `asked` has a task, its queries and what is shown before them, by name and seed. YAML names JSON lines by their
+    whole path. The first token, which the tokenizer of some families does not put there, stands in the text. Raises
     ExperimentError where demonstrations are not separated by text.
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ defined: tables of the papers in `test_papers`, the scorecard in `test_scorecard
 """
 
 import json
+import math
 import re
 import tomllib
 from dataclasses import replace
@@ -28,7 +29,7 @@ from explainer.results import (
     verdict,
 )
 from explainer.results.published import results
-from explainer.theory import statistics
+from explainer.theory import gradient_step_attention, statistics
 
 CAPTIONS = {"claims": ["claims"]}
 """Figures and tables with rows of trainings on other examples or on shuffled answers."""
@@ -620,22 +621,40 @@ def test_vote_what_a_line_writes_and_gets():
 
 def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context():
     """Right answers about Y after blocking lines and after the control, in a hundred, and the difference."""
-    told = results("blocking-trained", "answers").query("cue == 'Y'")
-    apart, after = {}, {}
-    for kind, its in told.groupby("kind"):
-        right = its.pivot_table(index="seed", columns="lesson", values="right")
-        apart[kind] = statistics.student(right["blocked"] - right["control"])
-        after[kind] = {f"{100 * right[of].mean():.0f}" for of in ("blocked", "control")}
-    typed = {f"{each:.2f}".replace("-0.00", "0.00") for of in apart.values() for each in of[:3]}
-    for page, about in (
-        ("rival", "does block"), ("what_the_context_does", "*blocking*"),
-        ("verdict", "training learns less about a second"),
+
+    def differences(grid: str) -> dict[str, statistics.Interval]:
+        told = results(grid, "answers").query("cue == 'Y' and last == 'Y'")
+        right = told.pivot_table(index=["kind", "seed"], columns="lesson", values="right")
+        return {kind: statistics.student(of["blocked"] - of["control"]) for kind, of in right.groupby("kind")}
+
+    ten, forty = differences("blocking-trained"), differences("blocking-contexts")["ICL"]
+    training, context, larger = (
+        {f"{each:.2f}".replace("-0.00", "0.00") for each in of[:3]} for of in (ten["FT"], ten["ICL"], forty)
+    )
+    for page, about, typed in (
+        ("rival", "does block", training | context), ("rival", "In forty draws", larger),
+        ("what_the_context_does", "*blocking*", training | context | larger),
+        ("verdict", "every weight learns less about a second", training | larger),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
+    right = results("blocking-trained", "answers").query("cue == 'Y' and kind == 'FT'")
+    after = right.groupby("lesson")["right"].mean()
     for page, about in (("rival", "does block"), ("what_the_context_does", "*blocking*")):
-        assert after["FT"] <= set(re.findall(r"\d+", sentence(page, about))), page
-    said = f"by {-100 * apart['FT'].estimate:.0f} right answers"
-    assert said in sentence("story", "corrects its errors")
+        said = set(re.findall(r"\d+", sentence(page, about)))
+        assert {f"{100 * after[of]:.0f}" for of in ("blocked", "control")} <= said, page
+    fall, low, high = (f"{-100 * each:.0f}" for each in ten["FT"][:3])
+    assert f"by {fall} [{high}, {low}] right answers" in sentence("story", "told the label")
+
+
+def test_verdict_a_layer_that_descends_reaches_the_second_rows_benchmark():
+    """What other examples lower there, over s sqrt((1 - C) (1 - F)), from its own contexts and trainings."""
+    layer = gradient_step_attention.PositiveControlSetting(d=64, n_queries=24)
+    training, context, trainings, contexts = gradient_step_attention.both_swaps(layer, range(10)).values()
+    kept = [1 - of["other"].estimate for of in (contexts, trainings)]
+    for side in (training, context):
+        own = side["own"].estimate
+        assert (own - side["other"].estimate) / (own * math.prod(kept) ** 0.5) == pytest.approx(1, abs=0.02)
+    assert "reaches 1" in sentence("verdict", "**The second row has a limit.**")
 
 
 def test_vote_and_verdict_known_tasks():

@@ -109,7 +109,7 @@ def exercises(content: list[Mapping[str, Any]]) -> int:
 def minutes(content: list[Mapping[str, Any]]) -> int:
     """Minutes for what a reader sees of a page's cells without opening anything, rounded, exercises left out.
 
-    As two students took: 105 words a minute, a figure or table 60 seconds, an explorable 120, a line of code 28.
+    105 words a minute, a figure or table 60 seconds, an explorable 120, a line of code 28: two students took this sum.
     """
     return max(1, round(sum(_SECONDS[what] * number for what, number in to_read(content).items()) / 60))
 
