@@ -12,16 +12,23 @@ import numpy as np
 from docutils import nodes
 
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
+from explainer.figures.figure_base import PALETTE
 from explainer.figures.figure_texts import KINDS, badge, figcaption
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 STATE_MIME = "application/vnd.jupyter.widget-state+json"
 _MAX_ROWS = 400
+_ROLES = {shades[0]: role for role, shades in PALETTE.items()}
 
 
 def script_json(data: Any) -> str:
     """JSON that may stand inside a `<script>` element: no `<` survives, so no text can close it."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def by_role(text: str) -> str:
+    """The text with each colour of the palette as the CSS variable of its role, which the scheme decides."""
+    return re.sub("|".join(_ROLES), lambda found: f"var(--xp-{_ROLES[found[0]]})", text)
 
 
 def _values(data: Any) -> list:
@@ -124,14 +131,14 @@ def data_table(figure: Mapping) -> str:
 def _figure_html(data: Any) -> str:
     """A Plotly figure: its data in the page, drawn lazily by plotly.js from the site's own folder."""
     figure = dict(data.content)
-    layout = {k: v for k, v in (figure.get("layout") or {}).items() if k != "template"}
+    layout = dict(figure.get("layout") or {})
     meta = (layout.pop("meta", None) or {}).get("explainer", {})
     drawing = {"data": figure["data"], "layout": layout, "frames": figure.get("frames")}
     alt = html.escape(meta.get("alt", "Interactive figure"), quote=True)
     return (
         f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
         f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
-        f'<script type="application/json">{script_json(drawing)}</script></div>'
+        f'<script type="application/json">{by_role(script_json(drawing))}</script></div>'
         f"{figcaption(*(meta.get(part, '') for part in ('provenance', 'caption', 'sample', 'checkpoint')))}"
         f"{data_table(drawing)}</figure>"
     )

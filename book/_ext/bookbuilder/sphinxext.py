@@ -21,6 +21,7 @@ from bookbuilder.pages import main_line, path_of, title
 from bookbuilder.renderers import PLUGINS
 from bookbuilder.repository import branch, public_address, site_address
 from bookbuilder.translation import EXPLORABLES, Edition, editions, translated
+from explainer.figures.figure_base import palette_css
 
 _STATIC = Path(__file__).parent / "static"
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page
@@ -231,6 +232,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
         return
     static, edition = Path(app.outdir) / "_static", edition_of(app)
     styles = Path(explainer.__file__).with_name("explorables") / "explorables.css"
+    (static / "explainer" / "palette.css").write_text(palette_css(), "utf-8")
     for file in (*(_STATIC / "explainer").iterdir(), styles):  # Sphinx leaves them alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
     definitions = {term.identity: term.definition for term in glossary.terms(edition and edition.folder)}
@@ -270,6 +272,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_config_value("book_edition", "", "env")
     app.add_search_language(search.English)
     app.add_search_language(search.Chinese)
+    app.add_css_file("explainer/palette.css")
     app.add_css_file("explainer/site.css")
     if site_address(Path(app.srcdir)):  # no address is invented
         app.setup_extension("sphinx_sitemap")

@@ -10,6 +10,7 @@ import traitlets
 
 from explainer.data.assets import CHECKPOINT
 from explainer.data.files import replace_file
+from explainer.figures.figure_base import palette_css
 
 _FOLDER = Path(__file__).parent
 LIMIT = 2.0  # the planes are drawn from -2 to 2
@@ -94,7 +95,7 @@ class Explorable(anywidget.AnyWidget):
 
     @property
     def _css(self) -> str:
-        return (_FOLDER / "explorables.css").read_text("utf-8")
+        return palette_css() + (_FOLDER / "explorables.css").read_text("utf-8")
 
     def state(self) -> dict[str, Any]:
         """Return the traits that the reader can change, by name."""

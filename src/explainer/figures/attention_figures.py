@@ -10,10 +10,9 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.figures.figure_base import COLOURS, LEGEND_BELOW, LINES, MARKERS
+from explainer.figures.figure_base import COLOURS, FLOOR, LINES, MARKERS
 
 _Array = np.ndarray
-_BELOW = LEGEND_BELOW | {"y": -0.27, "traceorder": "normal"}
 
 
 def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
@@ -21,8 +20,8 @@ def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: C
     shares, rows = [round(weight, 4) for weight in weights.tolist()], range(len(tokens))
     figure = go.Figure()
     looks = {
-        name: (marked, {"color": COLOURS[1]}),
-        "other tokens": ([i for i in rows if i not in marked], {"color": COLOURS[0], "pattern_shape": "/"}),
+        name: (marked, {"color": COLOURS[0]}),
+        "other tokens": ([i for i in rows if i not in marked], {"color": FLOOR, "pattern_shape": "/"}),
     }
     for label, (places, marker) in looks.items():
         x, y, text = ([of[i] for i in places] for of in (shares, rows, tokens))
@@ -30,7 +29,7 @@ def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: C
     labels = [repr(token)[1:-1] for token in tokens]
     figure.update_yaxes(tickvals=list(rows), ticktext=labels, autorange="reversed", tickfont={"family": "monospace"})
     figure.update_xaxes(title_text="attention weight", rangemode="tozero")
-    return figure.update_layout(height=22 * len(tokens) + 150, legend=LEGEND_BELOW | {"y": -0.13}, bargap=0.25)
+    return figure.update_layout(height=22 * len(tokens) + 150, bargap=0.25)
 
 
 def quartile_bands(
@@ -48,7 +47,7 @@ def quartile_bands(
     for i, (name, values) in enumerate(series.items()):
         low, median, high = np.round(np.quantile(values, (0.25, 0.5, 0.75), axis=1), 4).tolist()
         edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-        fill = {"fill": "tonexty", "fillcolor": f"rgba({_rgb(COLOURS[i])}, 0.16)"}
+        fill = {"fill": "tonexty", "fillcolor": COLOURS[i], "opacity": 0.16}
         figure.add_scatter(x=list(x), y=low, name=f"{name}, lower quartile", **edge)
         figure.add_scatter(x=list(x), y=high, name=f"{name}, upper quartile", **edge, **fill)
         style = {"line": LINES[i % 6], "marker": {"symbol": MARKERS[i], "size": 7}}
@@ -56,22 +55,18 @@ def quartile_bands(
     if percent:
         figure.update_xaxes(type="log", tickvals=x)
         figure.update_yaxes(type="log", tickvals=percent, ticktext=[f"{100 * share:g} %" for share in percent])
-    return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
+    return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title)
 
 
 def gate_by_layer(dots: Float[_Array, "layers heads"], medians: Mapping[str, Float[_Array, " layers"]]) -> go.Figure:
     """The gate of every head (dots), by layer from 1, with the median of each task over heads and prompts (lines)."""
     figure = go.Figure()
     layers = np.arange(1, len(dots) + 1)
-    marker = {"color": COLOURS[0], "size": 6, "opacity": 0.5}
+    marker = {"color": FLOOR, "size": 5, "opacity": 0.6}
     x, y = np.repeat(layers, dots.shape[1]).tolist(), np.round(dots.flatten(), 4).tolist()
     figure.add_scatter(x=x, y=y, name="one head, capitals", mode="markers", marker=marker)
     for i, (name, median) in enumerate(medians.items()):
         look = {"mode": "lines", "line": LINES[i % 6] | {"width": 2.5}}
         figure.add_scatter(x=layers.tolist(), y=np.round(median, 4).tolist(), name=f"{name}, median", **look)
     figure.update_yaxes(range=[-0.03, 1.03], title_text="gate g")
-    return figure.update_layout(height=340, xaxis_title="layer", legend=_BELOW)
-
-
-def _rgb(colour: str) -> str:
-    return ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))
+    return figure.update_layout(height=340, xaxis_title="layer")

@@ -1,31 +1,69 @@
-"""What every figure shares: the palette, the look of each series, error bars and digits."""
+"""What every figure shares: the palette, the template, the look of each series, error bars and digits."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-# Colour never stands alone: each series also has its own marker and dash.
-MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star")
-_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-GREY = "#808080"
-TRAINING, CONTEXT = 2, 3
+PALETTE = {
+    "key": ("#0072b2", "#56b4e9"),
+    "value": ("#c65300", "#f0853d"),
+    "query": ("#00815e", "#2fc79c"),
+    "context": ("#a8568a", "#dc93be"),
+    "training": ("#866300", "#e0bd4b"),
+    "ink": ("#222832", "#ced6dd"),
+    "slate": ("#4a545e", "#a9b3bd"),
+    "stone": ("#6e7780", "#838e98"),
+    "grid": ("#dfe3e6", "#3b444d"),
+}
+"""What a colour means in every drawing, plot and explorable, and what it is in the light and in the dark scheme.
+
+A context's change is what its demonstrations add, Delta W. What is none of the first five has ink, slate or stone; a
+floor is stone.
+"""
+TRAINING, CONTEXT = 6, 7
+MARKERS = ("circle", "square", "x", "triangle-down", "cross", "star", "diamond", "triangle-up")
+"""Colour never stands alone: each series also has its own marker and dash."""
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "dash", "solid")
+_TONES = ("ink", "slate", "stone")
+COLOURS = tuple(PALETTE[role][0] for role in (*_TONES, *_TONES, "training", "context"))
+FLOOR, INK, GRID = (PALETTE[role][0] for role in ("stone", "ink", "grid"))
 ROLES = dict.fromkeys(
     ("two contexts", "two contexts (C)", "after the context", "of the context's change", "the change by the context",
-     "in context", "ICL"), CONTEXT,
+     "in context", "ICL", "two contexts of the task"), CONTEXT,
 ) | dict.fromkeys(
     ("two trainings", "two trainings (F)", "after the training", "of the training's change", "by fine-tuning",
      "fine-tuned", "FT"), TRAINING,
 )  # fmt: skip
-"""Series that look the same in all chapters: what a context does is purple, what a training does is green."""
-LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
-"""A legend above the figure, where it may have several lines on a phone."""
-LEGEND_BELOW = {"orientation": "h", "x": 0, "yanchor": "top"}
-"""A legend below the figure; `y` is the height that leaves room for the title of the axis."""
+"""Series that look the same in all chapters: what a context does, and what a training does."""
 LINES = tuple({"color": colour, "dash": dash} for colour, dash in zip(COLOURS, _DASHES, strict=True))
 MARKS = tuple({"color": colour, "symbol": symbol} for colour, symbol in zip(COLOURS, MARKERS, strict=True))
-"""The line and the marker of the first six series; the seventh looks as the first."""
+"""The line and the marker of the first six series, of a training and of a context."""
+_AXIS = {
+    "gridcolor": GRID, "linecolor": INK, "zerolinecolor": INK, "zerolinewidth": 1, "tickcolor": INK, "ticks": "outside",
+    "ticklen": 4, "title": {"standoff": 8, "font": {"size": 13}}, "automargin": True,
+    "fixedrange": True,  # a finger scrolls the page, and nobody gets lost
+}  # fmt: skip
+TEMPLATE = {
+    "layout": {
+        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "colorway": COLOURS, "dragmode": False,
+        "font": {"color": INK, "family": "system-ui, sans-serif", "size": 13},
+        "xaxis": _AXIS | {"showgrid": False, "showline": True, "zeroline": False},
+        "yaxis": _AXIS | {"ticks": "", "zeroline": False},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        "margin": {"l": 50, "r": 12, "t": 36, "b": 44},
+        "shapedefaults": {"line": {"color": INK}},
+    }
+}  # fmt: skip
+"""How every plot looks: no box, no lines but those that a reader reads numbers by."""
+
+
+def palette_css() -> str:
+    """The colours as CSS variables, `--xp-key` and so on, and the classes by which explorables ask for them."""
+    light, dark = ("".join(f"--xp-{role}: {shades[i]}; " for role, shades in PALETTE.items()) for i in (0, 1))
+    classes = "".join(f".explorable .explorable-{role} {{ color: var(--xp-{role}); }}\n" for role in PALETTE)
+    schemes = 'html[data-theme="dark"], body[data-jp-theme-light="false"]'
+    return f":root {{ {light}}}\n@media screen {{ {schemes} {{ {dark}}} }}\n{classes}"
 
 
 def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.figure_base import COLOURS, GREY, LINES, MARKERS, ROLES, error_bars, significant_digits
+from explainer.figures.figure_base import COLOURS, FLOOR, GRID, LINES, MARKERS, ROLES, error_bars, significant_digits
 from explainer.theory.statistics import Interval
 
 _THIN = {"thickness": 1, "width": 3}
@@ -59,9 +60,9 @@ def dot_panels(
     look = _assign_looks(names)
     for i, name in enumerate(names):
         lane = {row: j + 0.72 * ((i + 0.5) / len(names) - 0.5) for j, row in enumerate(rows)}
-        colour, symbol = COLOURS[look[name] % 6], MARKERS[look[name] % 6]
+        colour, symbol = COLOURS[look[name]], MARKERS[look[name]]
         tick = "line-ns" if name in series else _GREY_MARKERS[(i - len(series)) % 4]
-        kinds = ((panels, symbol, colour), (quoted, f"{symbol}-open", colour), (floors, tick, GREY))
+        kinds = ((panels, symbol, colour), (quoted, f"{symbol}-open", colour), (floors, tick, FLOOR))
         first = True
         for title, place in places.items():
             for of, shape, its_colour in kinds:
@@ -80,7 +81,7 @@ def dot_panels(
     if line is not None:
         figure.add_vline(x=line, line={"width": 1, "dash": "dot"})
     for each in range(1, len(rows)):
-        figure.add_hline(y=each - 0.5, line={"width": 1, "color": "rgba(128, 128, 128, 0.25)"})
+        figure.add_hline(y=each - 0.5, line={"width": 1, "color": GRID})
     layout: Any = figure.layout  # plotly does not say which attributes it has
     return figure.update_layout(height=layout.height + 13 * len(names))
 
@@ -103,7 +104,7 @@ def curves(
     width, look = (len(series) - 1) / 2, _assign_looks(series)
     for i, (name, ends) in enumerate(series.items()):
         figure.add_trace(_line(name, [t + 0.05 * (i - width) for t in ticks] if log2 else ticks, ends, look[name]))
-    figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title, legend={"x": 1.02, "y": 1})
+    figure.update_layout(height=380, xaxis_title=x_title, yaxis_title=y_title)
     if log2:
         figure.update_xaxes(tickvals=ticks, ticktext=[str(v) for v in x])
     if y_range:
@@ -137,7 +138,7 @@ def curve_panels(
                 trace = _line(name, x, _ends(curve), look[name])
                 trace.update(legendgroup=name, showlegend=name not in titled, hovertext=[f"{each:g}" for each in curve])
                 if of is floors:
-                    thin = {"line": {"dash": "dot", "width": 1}, "marker_symbol": f"{MARKERS[look[name] % 6]}-open"}
+                    thin = {"line": {"dash": "dot", "width": 1}, "marker_symbol": f"{MARKERS[look[name]]}-open"}
                     trace.update(name=f"{name}, floor", showlegend=False, **thin)
                 figure.add_trace(trace, **places[title])
                 titled.add(name)
@@ -148,11 +149,9 @@ def curve_panels(
 
 
 def _assign_looks(names: Iterable[str]) -> dict[str, int]:
-    """The number of the look of each series: that of its role, else the first one that no other series has."""
-    names = list(names)
-    taken = {ROLES[name] for name in names if name in ROLES}
-    free = (i for i in range(len(names) + len(taken)) if i not in taken)
-    return {name: ROLES[name] if name in ROLES else next(free) for name in names}
+    """The number of the look of each series: that of its role, else the next one; the seventh looks as the first."""
+    free = count()
+    return {name: ROLES[name] if name in ROLES else next(free) % 6 for name in names}
 
 
 def _panels(titles: Sequence[str], columns: int, inner: float, *, shared: str) -> tuple[go.Figure, dict[str, dict]]:
@@ -201,8 +200,8 @@ def _line(name: str, x: Sequence[float], ends: Iterable[Any], i: int) -> go.Scat
         y=mean.tolist(),
         name=name,
         mode="lines+markers",
-        line=LINES[i % 6],
-        marker={"symbol": MARKERS[i % 6], "size": 8},
+        line=LINES[i],
+        marker={"symbol": MARKERS[i], "size": 8},
         error_y=error_bars((mean, low, high), **_THIN),
     )
 

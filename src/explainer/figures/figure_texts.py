@@ -23,6 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from explainer.data.assets import CHECKPOINT
+from explainer.figures.figure_base import PALETTE, TEMPLATE
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 CAPTION_MIME = "application/vnd.explainer.caption+json"
@@ -76,7 +77,7 @@ class _Captioned:
 
     def _ipython_display_(self) -> None:
         meta = {"explainer": {name: text for name, text in vars(self).items() if name != "figure"}}
-        display(go.Figure(self.figure).update_layout(meta=meta))
+        display(go.Figure(self.figure).update_layout(meta=meta, template=TEMPLATE))
         other = _of_checkpoint(self.checkpoint)
         bold = other and f"<strong>Stored{html.escape(other)}.</strong> "
         below = f" <small>{html.escape(self.sample)}</small>" if self.sample else ""
@@ -94,7 +95,8 @@ class _Drawing:
     alt: str
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        picture = self.svg.replace("<svg ", f'<svg role="img" aria-label="{html.escape(self.alt, quote=True)}" ', 1)
+        light = re.sub(r"var\(--xp-(\w+)", lambda role: f"{role[0]}, {PALETTE[role[1]][0]}", self.svg)  # for notebooks
+        picture = light.replace("<svg ", f'<svg role="img" aria-label="{html.escape(self.alt, quote=True)}" ', 1)
         body = (
             f'<figure class="xp-figure xp-svg">{picture}<figcaption>{html.escape(self.caption)}</figcaption></figure>'
         )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.figure_base import LEGEND_ABOVE, LINES, MARKS
+from explainer.figures.figure_base import FLOOR, LINES, MARKS
 
 _POINTS = 50
 _LEVEL = 0.9  # a direction counts as learned once this share of its optimum is reached
@@ -14,14 +14,14 @@ _LEVEL = 0.9  # a direction counts as learned once this share of its optimum is 
 def layer_against_step(step: np.ndarray, predictions: Mapping[str, np.ndarray]) -> go.Figure:
     """Predictions of layers (B,) by name against those of one gradient step (B,) on the same prompts, and y = x."""
     figure, bound = go.Figure(), float(np.abs(step).max()) * 1.05
-    figure.add_scatter(x=[-bound, bound], y=[-bound, bound], mode="lines", line={"color": "#888888"}, name="equal")
+    figure.add_scatter(x=[-bound, bound], y=[-bound, bound], mode="lines", line={"color": FLOOR}, name="equal")
     for k, (name, values) in enumerate(predictions.items()):
         look = MARKS[1 - k % 2] | {"size": 7, "symbol": ("x", "circle")[k % 2]}
         x, y = np.asarray(step).tolist(), np.asarray(values).tolist()
         figure.add_scatter(x=x, y=y, mode="markers", marker=look, name=name)
     figure.update_xaxes(title="one gradient step on the prompt's examples")
     figure.update_yaxes(title="the layer's prediction")
-    return figure.update_layout(height=300, legend=LEGEND_ABOVE)
+    return figure.update_layout(height=300)
 
 
 def _spaced(length: int, n: int) -> np.ndarray:
@@ -57,7 +57,7 @@ def learning_curves(
         )
     figure.update_xaxes(type="log", title="time of the flow", tickvals=[0.1, 1, 10, 100])
     figure.update_yaxes(title="share learned", range=[0, 1.1])
-    return figure.update_layout(height=350, legend=LEGEND_ABOVE)
+    return figure.update_layout(height=350)
 
 
 def conserved_over_training(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figure:
@@ -80,4 +80,4 @@ def conserved_over_training(runs: Mapping[str, Sequence[np.ndarray]]) -> go.Figu
             )
     figure.update_xaxes(title="share of the run", tickformat=".0%")
     figure.update_yaxes(title="u² − ‖U‖²")
-    return figure.update_layout(height=350, legend=LEGEND_ABOVE)
+    return figure.update_layout(height=350)

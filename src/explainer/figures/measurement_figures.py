@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.figure_base import COLOURS, LEGEND_BELOW, LINES, MARKS, error_bars, significant_digits
+from explainer.figures.figure_base import FLOOR, LINES, MARKS, error_bars, significant_digits
 from explainer.theory.statistics import Interval
 
 _Curve = tuple[Sequence[float], Sequence[float]]
-_BELOW = LEGEND_BELOW | {"y": -0.25, "traceorder": "normal"}
 
 
 def log_dot_plot(
@@ -28,7 +27,7 @@ def log_dot_plot(
     """
     figure, categories = go.Figure(), list(dict.fromkeys(name for series in values.values() for name in series))
     if floors:
-        marker = {"symbol": "line-ew", "size": 24, "line": {"width": 3, "color": COLOURS[5]}}
+        marker = {"symbol": "line-ew", "size": 24, "line": {"width": 3, "color": FLOOR}}
         where = [categories.index(name) for name in floors]
         figure.add_scatter(x=where, y=list(floors.values()), name="floor", mode="markers", marker=marker)
     for i, (series, of_category) in enumerate(values.items()):
@@ -38,7 +37,7 @@ def log_dot_plot(
     figure.update_xaxes(tickvals=list(range(len(categories))), ticktext=[_broken(name) for name in categories])
     figure.update_xaxes(range=[-0.5, len(categories) - 0.5], showgrid=False, zeroline=False, tickangle=0)
     figure.update_yaxes(type="log", title_text=y_title, dtick=1, exponentformat="power")
-    return figure.update_layout(height=370, margin={"t": 40}, legend=_BELOW)
+    return figure.update_layout(height=370)
 
 
 def points_on_curves(
@@ -77,7 +76,7 @@ def points_on_curves(
     for name, place in (marks or {}).items():
         figure.add_vline(x=place, line={"dash": "dot", "width": 1.5})
         figure.add_annotation(text=name, yref="paper", x=_on_axis(place, "x" in log), y=1, **text)
-    return figure.update_layout(height=370, margin={"t": 40}, xaxis_title=x_title, yaxis_title=y_title, legend=_BELOW)
+    return figure.update_layout(height=370, xaxis_title=x_title, yaxis_title=y_title)
 
 
 class _CountAndRange(NamedTuple):

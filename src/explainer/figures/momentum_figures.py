@@ -7,13 +7,12 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
-from explainer.figures.figure_base import COLOURS, LEGEND_BELOW, LINES, MARKERS, error_bars, significant_digits
+from explainer.figures.figure_base import COLOURS, FLOOR, LINES, MARKERS, error_bars, significant_digits
 from explainer.figures.figure_forms import Ends
 from explainer.theory import statistics
 
 _RESAMPLES = 500  # the interval's ends are known to about a hundredth of the estimate
 _RIDGE = 1e-6  # of the readout, for each position that it is fitted on: it only keeps the fit defined
-_BELOW = LEGEND_BELOW | {"y": -0.22, "traceorder": "normal"}
 
 
 def bootstrap_curve(samples: np.ndarray, statistic: Callable[..., float] = np.mean) -> Ends:
@@ -39,7 +38,7 @@ def stacked_panels(
             )  # fmt: skip
         figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)
     figure.update_xaxes(title_text=x_title, row=len(panels), col=1)
-    return figure.update_layout(height=300 * len(panels), legend={"orientation": "h", "y": -0.12})
+    return figure.update_layout(height=300 * len(panels))
 
 
 def readout_by_lag(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], first: int) -> list[float]:
@@ -82,7 +81,7 @@ def effect_sizes(rows: Mapping[str, tuple[Sequence[float], statistics.Interval]]
     figure = go.Figure()
     for i, (values, mean) in enumerate(rows.values()):
         seeds = {"x": significant_digits(values, 3), "y": [i + 0.22] * len(values), "name": "a seed"}
-        tick = {"symbol": "line-ns", "size": 12, "line": {"width": 1.5, "color": COLOURS[5]}}
+        tick = {"symbol": "line-ns", "size": 12, "line": {"width": 1.5, "color": FLOOR}}
         figure.add_scatter(**seeds, marker=tick, mode="markers", showlegend=i == 0)
         bars = {"error_x": error_bars(np.array([mean]).T, thickness=1.5)} if len(values) > 1 else {}
         point = {"symbol": MARKERS[0], "size": 10, "color": COLOURS[0]}
@@ -92,4 +91,4 @@ def effect_sizes(rows: Mapping[str, tuple[Sequence[float], statistics.Interval]]
     names = [name.replace(", ", ",<br>", 1) for name in rows]
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", zeroline=False)
     figure.update_xaxes(title_text=title)
-    return figure.update_layout(height=150 + 55 * len(names), legend=_BELOW | {"y": -0.3})
+    return figure.update_layout(height=150 + 55 * len(names))

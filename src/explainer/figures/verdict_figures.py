@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
-from explainer.figures.figure_base import LEGEND_ABOVE
+from explainer.figures.figure_base import TEMPLATE
 from explainer.figures.figure_forms import dot_plot
 from explainer.results import scorecard, verdict
 from explainer.results.verdict import Row, Rows
@@ -30,7 +30,7 @@ def row_positions(found: Mapping[str, Rows]) -> go.Figure:
     shares = {html.escape(name): {row: one.share for row, one in rows.items()} for name, rows in found.items()}
     drawn = dot_plot(shares, "0: floor, 1: ceiling")
     drawn.add_vline(x=1, line={"width": 1, "dash": "dot"})
-    return drawn.update_layout(showlegend=len(shares) > 1, legend=LEGEND_ABOVE)
+    return drawn.update_layout(showlegend=len(shares) > 1, template=TEMPLATE)
 
 
 def table_cells(one: Row) -> list[str]:

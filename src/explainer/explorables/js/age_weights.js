@@ -54,15 +54,15 @@ function weightsPanel(state) {
   const w = weights(state), { peak, half } = summary(state), high = Math.max(...w) * 1.12, p = plane({ ...FRAME, y: [0, high] }), { X, Y, top, height } = p;
   return panel("Weight of a pair in S", HEIGHT,
     scaleOf(p, ticksUpTo(high)), words(0, 32, "weight", SMALL),
-    group(colour("value"), w.map((w_n, n) => rect(X(n) - 1.6, Y(w_n), 3.2, Math.max(0.5, Y(0) - Y(w_n)), { "fill-opacity": n < half ? 0.85 : 0.4 }))),
-    group(colour("query"), diamond(X(peak), Y(w[peak]) - 11, 6), words(X(peak) + (peak > 45 ? -11 : 11), Y(w[peak]) - 8, `age ${peak}`, peak > 45 ? end : SMALL)),
+    group(colour("ink"), w.map((w_n, n) => rect(X(n) - 1.6, Y(w_n), 3.2, Math.max(0.5, Y(0) - Y(w_n)), { "fill-opacity": n < half ? 0.85 : 0.4 }))),
+    group(colour("slate"), diamond(X(peak), Y(w[peak]) - 11, 6), words(X(peak) + (peak > 45 ? -11 : 11), Y(w[peak]) - 8, `age ${peak}`, peak > 45 ? end : SMALL)),
     entry(0, top + height + 52, "newest pairs with half of the weight (dark)", whole(half)));
 }
 
 const SERIES = [
-  ["retention alone: α, μ = 0", "key", "2 4", ({ retention }) => ({ retention, momentum: 0 })],
-  ["momentum alone: μ, α = 1", "query", "8 4", ({ momentum }) => ({ retention: 1, momentum })],
-  ["both", "value", "", (state) => state],
+  ["retention alone: α, μ = 0", "stone", "2 4", ({ retention }) => ({ retention, momentum: 0 })],
+  ["momentum alone: μ, α = 1", "slate", "8 4", ({ momentum }) => ({ retention: 1, momentum })],
+  ["both", "ink", "", (state) => state],
 ];
 
 function causesPanel(state) {

@@ -66,11 +66,11 @@ export const wrap = (text, most = 46) => text.split(" ").reduce(([last, ...befor
 
 const DOT = "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0Z", TOP = 92, LEADING = 15, ROW = 24;
 const X = (value) => 22 + 276 * value, middle = { "text-anchor": "middle", "font-size": 12 };
-const mark = (x, y, solid) => group(colour(solid ? "key" : "value"), marker(solid ? DOT : DIAMOND, x, y, solid));
+const mark = (x, y, solid) => group(colour(solid ? "ink" : "slate"), marker(solid ? DOT : DIAMOND, x, y, solid));
 
 function numberLine(state, key) {
   const bet = state[key], [found] = state.results[key], y = TOP + 30;
-  const at = (value, solid, text) => mark(X(value), y, solid) + group(colour(solid ? "key" : "value"),
+  const at = (value, solid, text) => mark(X(value), y, solid) + group(colour(solid ? "ink" : "slate"),
     words(Math.min(WIDTH - 46, Math.max(46, X(value))), y + (solid ? 21 : -14), `${text} ${fixed(value)}`, middle));
   return [line(X(0), y, X(1), y), [0, 0.25, 0.5, 0.75, 1].map((tick) => line(X(tick), y - 4, X(tick), y + 4, { "stroke-opacity": 0.6 })),
     words(8, y + 4, "0", middle), words(WIDTH - 8, y + 4, "1", middle),

@@ -31,7 +31,7 @@ function describe(state) {
     `Measured in the upper third of the GPT: ${two(s)} and ${two(c)}.`;
 }
 
-const HEIGHT = 300, CONTEXT = "sum", TRAINING = "query"; // as the two ceilings of the chapter before
+const HEIGHT = 300, CONTEXT = "context", TRAINING = "training"; // as the two ceilings of the chapter before
 const P = /* @__PURE__ */ plane({ left: 10, top: 30, width: 300, height: 262, x: [-0.7, 2.5], y: [-1.4, 1.4] });
 const at = ([x, y]) => [P.X(x), P.Y(y)], ORIGIN = /* @__PURE__ */ at([0, 0]);
 
@@ -64,8 +64,8 @@ function cosinesPanel(state) {
     words(X(its), y + 55, "GPT", { "text-anchor": "middle", ...SMALL });
   return panel("What the two cosines say", HEIGHT,
     group(colour(CONTEXT), circle(12, 40, "A")), words(27, 44, "context", SMALL), group(colour(TRAINING), square(96, 40, "A")), words(113, 44, "training", SMALL), words(176, 44, "arrows: A minus B", SMALL),
-    row(84, state.exchanged ? "similarity, now on the wrong task" : "similarity, on the same task", similarity, "key", s),
-    row(164, "cosine of the two arrows", contrast, "value", c),
+    row(84, state.exchanged ? "similarity, now on the wrong task" : "similarity, on the same task", similarity, "ink", s),
+    row(164, "cosine of the two arrows", contrast, "slate", c),
     line(X(0), 92, X(0), foot, { "stroke-opacity": 0.6 }),
     [-1, -0.5, 0, 0.5, 1].map((t) => words(X(t), foot + 14, t % 1 ? two(t) : fixed(t, 0), { ...SMALL, "text-anchor": "middle" })),
     words(WIDTH, foot + 36, "bars: this drawing; marks: measured (95 %)", { ...SMALL, "text-anchor": "end" }));

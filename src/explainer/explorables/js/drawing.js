@@ -1,13 +1,12 @@
-// Drawing: every function returns SVG text. Ink is currentColor, so a still follows the page it is put in; a colour is
-// an attribute that explorables.css overrides. Colours name roles: key, value, query, their sum.
+// Drawing: every function returns SVG text. Ink is currentColor, so a still follows the page it is put in. Colours
+// are the roles of figure_base.PALETTE: key, value, query, context, training; ink, slate, stone for all else.
 
 import { add, scale, subtract } from "./algebra.js";
 import { fixed } from "./numbers.js";
 
 export const WIDTH = 320;
 export const SMALL = { "font-size": 11 };
-const COLOURS = { key: "#0072b2", value: "#c65300", query: "#00815e", sum: "#a8568a" };
-export const colour = (role) => ({ class: `explorable-${role}`, color: COLOURS[role] ?? "inherit" });
+export const colour = (role) => ({ class: `explorable-${role}` });
 
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
@@ -66,9 +65,9 @@ export function column(x, y, [a, b]) {
 }
 
 // A matrix of two rows and two columns. The fill shows the size, full from 1 on; the number carries the sign.
-export function heatMap(x, y, W, width = 50) {
+export function heatMap(x, y, W, width = 50, role = "slate") {
   const cell = (v, left, top) => [
-    group(v < 0 ? {} : colour("sum"), rect(left, top, width, 20, { "fill-opacity": 0.42 * Math.min(1, Math.abs(v)) })),
+    group(colour(role), rect(left, top, width, 20, { "fill-opacity": 0.42 * Math.min(1, Math.abs(v)) })),
     words(left + width - 7, top + 14, fixed(v), { "text-anchor": "end", "font-size": 12 }),
   ];
   const edge = path(`M${x} ${y - 20}h${2 * width}v40h-${2 * width}Z`, { "stroke-opacity": 0.7 });

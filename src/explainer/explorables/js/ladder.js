@@ -55,9 +55,9 @@ function ladderPanel(state) {
       rect(1, y - 20, WIDTH - 2, 43, { rx: 5, "fill-opacity": now ? 0.08 : 0, stroke: "currentColor", "stroke-opacity": now ? 0.8 : 0 }),
       words(LEFT, y - 5, RUNGS[at].name, { "font-size": 12, ...(now ? { "font-weight": 600 } : {}) }),
       rect(LEFT, y + 3, RIGHT - LEFT, 12, { "fill-opacity": 0.07 }),
-      group(colour("sum"), rect(LEFT, y + 3, Math.max(1.5, X(middle) - LEFT), 12, { "fill-opacity": 0.75 })),
+      group(colour("ink"), rect(LEFT, y + 3, Math.max(1.5, X(middle) - LEFT), 12, { "fill-opacity": 0.75 })),
       high > 0 ? group({ "stroke-width": 1.5 }, line(X(low), y + 9, X(high), y + 9), [low, high].map((end) => line(X(end), y + 6, X(end), y + 12))) : "",
-      mark ? group(colour("value"), diamond(mark, y + 9, 6)) : "",
+      mark ? group(colour("slate"), diamond(mark, y + 9, 6)) : "",
       words(WIDTH - 8, y + 14, percent(middle), { ...right, "font-weight": 600, "font-size": 14 }));
   };
   const at = [0, 1, 2, 3, 4, 5], foot = yOf(0) + 22;
@@ -66,7 +66,7 @@ function ladderPanel(state) {
     [10, 22].map((x) => line(x, yOf(5) - 14, x, foot, { "stroke-width": 1.5, "stroke-opacity": 0.35 }) + line(x, yOf(state.rung) + 4, x, foot, { "stroke-width": 2.5 })),
     at.map((k) => badge(16, yOf(k) + 4, k, 9)),
     words(LEFT, foot + 15, "0", SMALL), words(X(1), foot + 15, "100 %", { "text-anchor": "middle", ...SMALL }),
-    group(colour("value"), diamond(X(0.36), foot + 11, 5)), words(X(0.36) + 10, foot + 15, "the other case", SMALL));
+    group(colour("slate"), diamond(X(0.36), foot + 11, 5)), words(X(0.36) + 10, foot + 15, "the other case", SMALL));
 }
 
 const MONO = { "font-family": "monospace", "font-size": 12 }, small = { "font-size": 12 }, bold = { "font-weight": 600 };
@@ -87,15 +87,15 @@ function rungPanel(state) {
     head(158, "value", "value"), head(258, "key", "key"), words(0, 36, real ? "four tokens each" : "demonstrations", SMALL),
     PAIRS.map(row), words(0, y(4), "Japan ->", MONO), group(colour("query"), words(258, y(4), "query q", small)),
     line(0, 154, WIDTH, 154, { "stroke-opacity": 0.4 }),
-    words(0, 172, "attention", { ...small, ...bold, ...colour("value") }), words(70, 172, its.attention, small),
-    words(0, 191, "the step", { ...small, ...bold, ...colour("query") }), words(70, 191, its.step, small),
+    words(0, 172, "attention", { ...small, ...bold, ...colour("context") }), words(70, 172, its.attention, small),
+    words(0, 191, "the step", { ...small, ...bold, ...colour("training") }), words(70, 191, its.step, small),
     words(0, 214, share === 0 ? "The two outputs are one arrow." : `Outputs, the step's at its best scale${real ? ", median head" : ""}:`, { ...small, "fill-opacity": 0.9 }),
-    share === 0 ? "" : group(colour("sum"), line(...to, ...end, { "stroke-width": 2, "stroke-dasharray": "4 3" }),
+    share === 0 ? "" : group(colour("ink"), line(...to, ...end, { "stroke-width": 2, "stroke-dasharray": "4 3" }),
       words(middle[0] + 10, middle[1] - 6, `missed: ${percent(share)}`, { ...small, ...bold })),
-    group(colour("value"), arrow(...from, ...end), words(end[0] + 6, end[1] + 4, "attention", small)),
+    group(colour("context"), arrow(...from, ...end), words(end[0] + 6, end[1] + 4, "attention", small)),
     share === 0
-      ? group(colour("query"), arrow(from[0], from[1] - 5, end[0], end[1] - 5), words(end[0] + 6, end[1] - 12, "the step", small))
-      : group(colour("query"), arrow(...from, ...to), words(to[0] - 4, Math.max(236, to[1] - 8), "the step", { ...small, "text-anchor": a < 0.2 ? "start" : "end" })));
+      ? group(colour("training"), arrow(from[0], from[1] - 5, end[0], end[1] - 5), words(end[0] + 6, end[1] - 12, "the step", small))
+      : group(colour("training"), arrow(...from, ...to), words(to[0] - 4, Math.max(236, to[1] - 8), "the step", { ...small, "text-anchor": a < 0.2 ? "start" : "end" })));
 }
 
 function extend(root, start, read, change) {

@@ -66,14 +66,14 @@ function linesPanel(state) {
   return panel(`The prompt, and a pool of T = ${whole(lines.length)}`, HEIGHT,
     axes(PLANE, TICKS, ["input x", "output y"]),
     inside(drawn,
-      group(colour("value"), whole_(ridge(state), { "stroke-width": 2.5, "stroke-dasharray": "7 4" })),
-      group(colour("query"), whole_(memory(state), { "stroke-width": 2.5 })),
+      group(colour("slate"), whole_(ridge(state), { "stroke-width": 2.5, "stroke-dasharray": "7 4" })),
+      group(colour("ink"), whole_(memory(state), { "stroke-width": 2.5 })),
       line(x, PLANE.top, x, PLANE.top + PLANE.height, { "stroke-dasharray": "1 3" })),
-    group(colour("key"), state.points.map(([x_i, y_i], i) => badge(X(x_i), Y(y_i), i + 1))),
-    group(colour("value"), diamond(x, Y(clip(found.ridge)), 6)),
-    group(colour("query"), diamond(x, Y(clip(found.memory)), 8)),
-    group(colour("query"), key(0, line(0, 0, 28, 0, { "stroke-width": 2.5 }), "memory: mean over the pool, as it fits")),
-    group(colour("value"), key(1, line(0, 0, 28, 0, { "stroke-width": 2.5, "stroke-dasharray": "7 4" }), "ridge regression: every line is possible")));
+    group(colour("stone"), state.points.map(([x_i, y_i], i) => badge(X(x_i), Y(y_i), i + 1))),
+    group(colour("slate"), diamond(x, Y(clip(found.ridge)), 6)),
+    group(colour("ink"), diamond(x, Y(clip(found.memory)), 8)),
+    group(colour("ink"), key(0, line(0, 0, 28, 0, { "stroke-width": 2.5 }), "memory: mean over the pool, as it fits")),
+    group(colour("slate"), key(1, line(0, 0, 28, 0, { "stroke-width": 2.5, "stroke-dasharray": "7 4" }), "ridge regression: every line is possible")));
 }
 
 const SIZES = plane({ left: 34, top: 40, width: 260, height: 236, x: [0, MOST_DOUBLINGS], y: [-LIMIT, LIMIT] });
@@ -88,9 +88,9 @@ function sizesPanel(state) {
     [0, 2, 4, 6, 8, 10].map((k) => words(X(k), top + height + 14, whole(2 ** k), middle)),
     words(left + width, top + height + 28, "T, lines in the pool", { ...SMALL, "text-anchor": "end" }),
     words(0, top - 8, `answer at x = ${fixed(state.query)}`, SMALL),
-    inside(group(colour("value"), line(left, Y(clip(level)), left + width, Y(clip(level)), { "stroke-width": 2.5, "stroke-dasharray": "7 4" })),
-      group(colour("query"), path(through(points), { "stroke-width": 2 }), points.map(([x, y]) => rect(x - 2.5, y - 2.5, 5, 5, {})))),
-    group(colour("query"), diamond(...now, 8)),
+    inside(group(colour("slate"), line(left, Y(clip(level)), left + width, Y(clip(level)), { "stroke-width": 2.5, "stroke-dasharray": "7 4" })),
+      group(colour("ink"), path(through(points), { "stroke-width": 2 }), points.map(([x, y]) => rect(x - 2.5, y - 2.5, 5, 5, {})))),
+    group(colour("ink"), diamond(...now, 8)),
     words(0, 322, "Where they differ, memory answers with the tasks", SMALL),
     words(0, 338, "of its pool, and ridge with the task of the prompt.", SMALL));
 }

@@ -89,8 +89,8 @@ function weightsPanel(state) {
     KEYS.map((_, i) => words(X(i), top + height + 14, i, mid)),
     words(left + width, top + height + 28, "position (11 asks)", { "text-anchor": "end", ...SMALL }),
     words(0, 32, "weight", SMALL),
-    group(colour("value"), w.map((w_i, i) => rect(X(i) - 8, Y(w_i), 16, Math.max(0.5, Y(0) - Y(w_i)), { "fill-opacity": 0.75 }))),
-    group(colour("query"), factors.map((f, i) => marker(SMALL_DIAMOND, X(i), Y(f)))),
+    group(colour("ink"), w.map((w_i, i) => rect(X(i) - 8, Y(w_i), 16, Math.max(0.5, Y(0) - Y(w_i)), { "fill-opacity": 0.75 }))),
+    group(colour("slate"), factors.map((f, i) => marker(SMALL_DIAMOND, X(i), Y(f)))),
     row(0, isDual(state) ? `gain, sum over ${PAST} steps` : "gain, sum over all lags", fixed(gain)),
     row(1, "effective window, positions", fixed(window)),
     row(2, "bars: weight; diamonds:", isDual(state) ? "k\u00b7q" : "softmax weight"));
@@ -107,12 +107,12 @@ function headPanel(state) {
     inside(
       VALUES.map((v, i) => group({ "opacity": 0.75 }, words(...at(v), i, { "text-anchor": "middle", "font-size": 10 }))),
       group(colour("query"), line(...at([0, 0]), ...shortOf(at([0, 0]), at(state.query)), { "stroke-dasharray": "3 4", "stroke-opacity": 0.7 }), diamond(...at(state.query)), words(X(state.query[0]) + 11, Y(state.query[1]) - 7, "q", {})),
-      group(colour("key"), arrow(...at([0, 0]), ...at(from), {})),
-      group(colour("value"), arrow(...at(from), ...at(to), {})),
-      group(colour("sum"), tag("circle", { cx: X(to[0]), cy: Y(to[1]), r: 5, fill: "currentColor" }))),
-    row(0, "key", isDual(state) ? "start: W\u2080 q, with W\u2080 = 0" : "softmax attention", vector(from)),
-    row(1, "value", isDual(state) ? "added: sum of a v (k\u00b7q) / 16" : "added by the average", vector(change)),
-    row(2, "sum", "output (the dot)", vector(to)));
+      group(colour("slate"), arrow(...at([0, 0]), ...at(from), {})),
+      group(colour("context"), arrow(...at(from), ...at(to), {})),
+      group(colour("ink"), tag("circle", { cx: X(to[0]), cy: Y(to[1]), r: 5, fill: "currentColor" }))),
+    row(0, "slate", isDual(state) ? "start: W\u2080 q, with W\u2080 = 0" : "softmax attention", vector(from)),
+    row(1, "context", isDual(state) ? "added: sum of a v (k\u00b7q) / 16" : "added by the average", vector(change)),
+    row(2, "ink", "output (the dot)", vector(to)));
 }
 
 export default explorable({

@@ -95,14 +95,14 @@ function circlePanel(state) {
   return panel("At unit length, all changes point inwards", HEIGHT,
     inside(
       tag("circle", { cx: X(0), cy: Y(0), r: RADIUS, fill: "none", stroke: "currentColor", "stroke-opacity": 0.5 }),
-      arrow(...at(0, 0), ...at(0, 1), {}), dots("icl", 1, "sum"), dots("ft", -1, "query"),
-      change(1, "sum"), change(-1, "query"),
-      group(colour("key"), arrow(...at(0, 1), ...at(0, y), {}), line(...at(-x, y), ...at(x, y), { "stroke-dasharray": "5 3" }))),
+      arrow(...at(0, 0), ...at(0, 1), {}), dots("icl", 1, "context"), dots("ft", -1, "training"),
+      change(1, "context"), change(-1, "training"),
+      group(colour("ink"), arrow(...at(0, 1), ...at(0, y), {}), line(...at(-x, y), ...at(x, y), { "stroke-dasharray": "5 3" }))),
     words(X(0) - 5, Y(1) - 7, "z", { "text-anchor": "end" }),
-    group(colour("sum"), words(WIDTH, top + 14, "r (ICL)", { "text-anchor": "end", ...SMALL }), words(X(x) + 9, Y(y) + 13, "u", {})),
-    group(colour("query"), words(0, top + 14, "r (FT)", SMALL), words(X(-x) - 9, Y(y) + 13, "u", { "text-anchor": "end" })),
-    y < 0.8 ? group(colour("key"), words(X(0) + 6, Y((1 + y) / 2) + 4, fixed(1 - y), { class: "explorable-halo", ...SMALL })) : "",
-    ratio > 0.6 ? [[1, "sum"], [-1, "query"]].map(([side, role]) => group(colour(role), words(X((side * x * 2) / 3) + side * 8, Y((1 + 2 * y) / 3) - 3, "d", { class: "explorable-halo", "text-anchor": "middle" }))) : "",
+    group(colour("context"), words(WIDTH, top + 14, "r (ICL)", { "text-anchor": "end", ...SMALL }), words(X(x) + 9, Y(y) + 13, "u", {})),
+    group(colour("training"), words(0, top + 14, "r (FT)", SMALL), words(X(-x) - 9, Y(y) + 13, "u", { "text-anchor": "end" })),
+    y < 0.8 ? group(colour("ink"), words(X(0) + 6, Y((1 + y) / 2) + 4, fixed(1 - y), { class: "explorable-halo", ...SMALL })) : "",
+    ratio > 0.6 ? [[1, "context"], [-1, "training"]].map(([side, role]) => group(colour(role), words(X((side * x * 2) / 3) + side * 8, Y((1 + 2 * y) / 3) - 3, "d", { class: "explorable-halo", "text-anchor": "middle" }))) : "",
     words(0, top + height + 20, "In space, left and right are at right angles. Only the", note),
     words(0, top + height + 36, "inward part, along z, is common to both changes.", note),
     words(0, top + height + 52, `Its square is ${fixed(value, 3)} of the square of the whole`, note),
@@ -140,13 +140,13 @@ function chartPanel(state) {
     words(left + 4, Y(0.25) - 5, "1/4, where \u2016r\u2016\u00b2 = 3\u2016z\u2016\u00b2", SMALL),
     inside(
       path(line_(GRID.map((x) => manyDimensions(3 ** x))), { "stroke-dasharray": "1 4", "stroke-width": 2 }),
-      group(colour("key"), path(line_(curve(state)), { "stroke-width": 2 }), spread("normalised", -3)),
-      group(colour("value"), spread("raw", 3))),
-    group(colour("key"), marker(DIAMOND, here, Y(means.normalised), true)),
-    group(colour("value"), marker(SQUARE, here, Y(means.raw))),
-    row(0, "key", "M-6 0H6", "normalised, by the formula |d||d| / 4", means.closed),
-    row(1, "key", DIAMOND, `normalised, mean of ${PAIRS} pairs`, means.normalised, true),
-    row(2, "value", SQUARE, "not normalised, mean of the same pairs", means.raw));
+      group(colour("ink"), path(line_(curve(state)), { "stroke-width": 2 }), spread("normalised", -3)),
+      group(colour("slate"), spread("raw", 3))),
+    group(colour("ink"), marker(DIAMOND, here, Y(means.normalised), true)),
+    group(colour("slate"), marker(SQUARE, here, Y(means.raw))),
+    row(0, "ink", "M-6 0H6", "normalised, by the formula |d||d| / 4", means.closed),
+    row(1, "ink", DIAMOND, `normalised, mean of ${PAIRS} pairs`, means.normalised, true),
+    row(2, "slate", SQUARE, "not normalised, mean of the same pairs", means.raw));
 }
 
 export default explorable({

@@ -132,7 +132,7 @@ const halves = ({ train }) => [train, scale(SECOND, axesAt(train)[1])];
 
 function inputsPanel(state) {
   const { A } = layer(state), { X, Y } = INPUTS, [x, y] = tip(state), own = halves(state);
-  const lambda = eigenvalues(state), { X: T, Y: S, left, top, width, height } = CURVES, roles = ["key", "sum"];
+  const lambda = eigenvalues(state), { X: T, Y: S, left, top, width, height } = CURVES, roles = ["ink", "slate"];
   const at = (time) => gainsAt(state, time).map((a, k) => [T(Math.log(time)), S(a * lambda[k])]);
   const curves = Array.from({ length: 61 }, (_, i) => at(EARLIEST * (DURATION / EARLIEST) ** (i / 60)));
   const [one, other] = curves[60].map(([, height]) => height), close = Math.abs(one - other) < 13, lower = (first) => (close ? (first ? 10 : -3) : 4);
@@ -141,14 +141,14 @@ function inputsPanel(state) {
   return panel("Inputs, and the matrix that training makes", HEIGHT,
     axes(INPUTS, TICKS, ["", ""]),
     INPUTS.inside(
-      group(colour("key"), ellipse(INPUTS, own, { "stroke-width": 2.5 })),
-      group(colour("value"), ellipse(INPUTS, own.map((e) => turned(e, state.turn)), { "stroke-width": 2, ...DASHED }))),
-    group(colour("key"), marker(SQUARE, X(state.train[0]), Y(state.train[1]), true)),
-    group(colour("value"), marker(SQUARE, X(x), Y(y), false)),
+      group(colour("training"), ellipse(INPUTS, own, { "stroke-width": 2.5 })),
+      group(colour("ink"), ellipse(INPUTS, own.map((e) => turned(e, state.turn)), { "stroke-width": 2, ...DASHED }))),
+    group(colour("training"), marker(SQUARE, X(state.train[0]), Y(state.train[1]), true)),
+    group(colour("ink"), marker(SQUARE, X(x), Y(y), false)),
     words(240, 52, "A now", SMALL), heatMap(233, 82, A, 43),
     words(240, 132, "half-axes:", SMALL), words(240, 147, "one standard", SMALL), words(240, 162, "deviation", SMALL),
-    group(colour("key"), line(240, 186, 262, 186, { "stroke-width": 2.5 }), words(267, 190, "training", SMALL)),
-    group(colour("value"), line(240, 206, 262, 206, { "stroke-width": 2, ...DASHED }), words(267, 210, "test", SMALL)),
+    group(colour("training"), line(240, 186, 262, 186, { "stroke-width": 2.5 }), words(267, 190, "training", SMALL)),
+    group(colour("ink"), line(240, 206, 262, 206, { "stroke-width": 2, ...DASHED }), words(267, 210, "test", SMALL)),
     words(0, 290, "s = (eigenvalue of A) × (training variance)", { "font-weight": 600 }),
     words(0, 307, "1: this direction is undone in full", SMALL),
     [0, 0.5, 1].map((s) => line(left, S(s), left + width, S(s), { "stroke-opacity": s === 1 ? 0.6 : 0.2 }) + words(left - 5, S(s) + 4, fixed(s, 1), { "text-anchor": "end", ...SMALL })),
@@ -169,13 +169,13 @@ function weightsPanel(state) {
   return panel("Weights: the true ones and the layer's", HEIGHT,
     axes(WEIGHTS, [-3, -2, -1, 0, 1, 2, 3], ["", ""]),
     WEIGHTS.inside(
-      group(colour("value"), found.points.slice(0, DOTS).map(([x, y]) => rect(X(x) - 1.2, Y(y) - 1.2, 2.4, 2.4, { "fill-opacity": 0.55 }))),
-      group(colour("value"), ellipse(WEIGHTS, two, { "stroke-width": 1.5 }, mean)),
-      gap > 9 ? group(colour("query"), arrow(X(w[0]), Y(w[1]), X(mean[0]), Y(mean[1]))) : ""),
+      group(colour("ink"), found.points.slice(0, DOTS).map(([x, y]) => rect(X(x) - 1.2, Y(y) - 1.2, 2.4, 2.4, { "fill-opacity": 0.55 }))),
+      group(colour("ink"), ellipse(WEIGHTS, two, { "stroke-width": 1.5 }, mean)),
+      gap > 9 ? group(colour("slate"), arrow(X(w[0]), Y(w[1]), X(mean[0]), Y(mean[1]))) : ""),
     diamond(X(w[0]), Y(w[1]), 7), words(X(w[0]) + 11, Y(w[1]) - 7, "w", { "font-weight": 600, class: "explorable-halo" }),
     words(WIDTH, 366, "cloud", { "text-anchor": "end", ...SMALL }), words(238, 366, "formula", { "text-anchor": "end", ...SMALL }),
-    group(colour("query"), row(386, `bias², the arrow${state.turn ? "" : ": N sets it"}`, bias, found.bias)),
-    group(colour("value"), row(406, "scatter, the dots: M sets it", scatter, found.scatter)),
+    group(colour("slate"), row(386, `bias², the arrow${state.turn ? "" : ": N sets it"}`, bias, found.bias)),
+    group(colour("ink"), row(406, "scatter, the dots: M sets it", scatter, found.scatter)),
     row(426, "sum, the mean squared error", bias + scatter, found.bias + found.scatter),
     words(0, 452, `${DOTS} of ${whole(PROMPTS)} prompts; the curve: 2 standard deviations`, SMALL));
 }

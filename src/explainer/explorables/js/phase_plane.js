@@ -83,16 +83,16 @@ function planePanel(state) {
     axes(FIELD, TICKS, ["u", "U"]),
     FIELD.inside(
       [-3, -1.5, 0, 1.5, 3].flatMap(conserved).map((points) => curve(points, FAINT)),
-      group(colour("query"), optima.map((points) => curve(points, { "stroke-width": 3 }))),
-      group(colour("value"), curve(finite, { "stroke-width": 1.5, ...DASHED }), finite.map(([u, U]) => rect(X(u) - 2, Y(U) - 2, 4, 4))),
-      group(colour("key"), curve(smooth, { "stroke-width": 2.5 })),
-      inner(end) ? group(colour("key"), marker(SQUARE, X(end[0]), Y(end[1]), true)) : "",
-      inner(finite.at(-1)) ? group(colour("value"), marker(SQUARE, X(finite.at(-1)[0]), Y(finite.at(-1)[1]), false)) : ""),
+      group(colour("stone"), optima.map((points) => curve(points, { "stroke-width": 3 }))),
+      group(colour("slate"), curve(finite, { "stroke-width": 1.5, ...DASHED }), finite.map(([u, U]) => rect(X(u) - 2, Y(U) - 2, 4, 4))),
+      group(colour("ink"), curve(smooth, { "stroke-width": 2.5 })),
+      inner(end) ? group(colour("ink"), marker(SQUARE, X(end[0]), Y(end[1]), true)) : "",
+      inner(finite.at(-1)) ? group(colour("slate"), marker(SQUARE, X(finite.at(-1)[0]), Y(finite.at(-1)[1]), false)) : ""),
     words(X(0), Y(0) + 4, "×", { "text-anchor": "middle", "font-size": 16, "font-weight": 600 }),
     words(X(0) + 8, Y(0) - 6, "saddle", { ...SMALL, class: "explorable-halo" }),
     diamond(X(state.start[0]), Y(state.start[1])),
-    legend(low + 44, "query", "optima: u U = 1/γ"), legend(low + 61, "key", "gradient flow, to the filled square"),
-    legend(low + 78, "value", "steps of finite length, to the hollow square", DASHED), legend(low + 95, "", "curves of equal imbalance u² − U²", FAINT));
+    legend(low + 44, "stone", "optima: u U = 1/γ"), legend(low + 61, "ink", "gradient flow, to the filled square"),
+    legend(low + 78, "slate", "steps of finite length, to the hollow square", DASHED), legend(low + 95, "", "curves of equal imbalance u² − U²", FAINT));
 }
 
 function imbalancePanel(state) {
@@ -105,8 +105,8 @@ function imbalancePanel(state) {
     [0, 10, 20, 30, 40].map((t) => words(X(t), low + 14, t, { "text-anchor": "middle", ...SMALL })),
     words(left + width, low + 28, "time: length of a step times steps", { "text-anchor": "end", ...SMALL }),
     p.inside(
-      group(colour("key"), line(X(0), Y(k), X(DURATION), Y(k), { "stroke-width": 2.5 })),
-      group(colour("value"), path(through(values.map((value, i) => [X(i * state.step), Y(Math.max(-99, Math.min(99, value)))])), { "stroke-width": 2, ...DASHED }))),
+      group(colour("ink"), line(X(0), Y(k), X(DURATION), Y(k), { "stroke-width": 2.5 })),
+      group(colour("slate"), path(through(values.map((value, i) => [X(i * state.step), Y(Math.max(-99, Math.min(99, value)))])), { "stroke-width": 2, ...DASHED }))),
     entry(0, low + 52, "imbalance, flow: start and end", fixed(k)),
     entry(0, low + 72, "imbalance after the steps", Math.hypot(...last) < FAR ? fixed(imbalance(last)) : "diverged"),
     entry(0, low + 92, "stable at the flow's optimum, up to", stuck(flow(state).at(-1)) ? "no optimum" : fixed(stable(flow(state).at(-1)))));

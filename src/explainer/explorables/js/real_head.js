@@ -133,8 +133,8 @@ function curvePanel(state) {
     [-4, -3, -2, 2].map((t) => words(X(t), foot + 14, fixed(t, 0), { "text-anchor": "middle", ...SMALL })),
     line(X(-1), CURVE.top, X(-1), foot, { "stroke-dasharray": "3 4", "stroke-opacity": 0.6 }), words(X(-1) - 4, foot - 8, "centred", { "text-anchor": "end", ...SMALL }),
     line(X(0), CURVE.top, X(0), foot, { "stroke-dasharray": "3 4", "stroke-opacity": 0.6 }), words(X(0) + 5, foot - 8, "as they are", SMALL),
-    group(colour("sum"), line(X(0), Y(low), X(0), Y(high), { "stroke-width": 2 }), line(X(0) - 6, Y(middle), X(0) + 6, Y(middle), { "stroke-width": 2.5 }),
-      words(X(0) + 8, Y(middle) + 4, `all ${state.head.heads} heads`, { ...SMALL, class: "explorable-sum explorable-halo" })),
+    group(colour("slate"), line(X(0), Y(low), X(0), Y(high), { "stroke-width": 2 }), line(X(0) - 6, Y(middle), X(0) + 6, Y(middle), { "stroke-width": 2.5 }),
+      words(X(0) + 8, Y(middle) + 4, `all ${state.head.heads} heads`, { ...SMALL, class: "explorable-slate explorable-halo" })),
     group(colour("query"), path(through(shifts.map((shift) => [X(shift), Y(cosine({ ...state, shift }))])), { "stroke-width": 2 }), tag("circle", { cx: at[0], cy: at[1], r: 5, fill: "currentColor" })),
     words(at[0] + (state.shift > 1 ? -8 : 9), at[1] + (state.shift > -1 ? 20 : -6), fixed(cosine(state)), { ...bold, class: "explorable-halo", "text-anchor": state.shift > 1 ? "end" : "start" }));
 }
@@ -143,7 +143,7 @@ export default explorable({
   question: "What happens in a real head when one vector is added to all its keys?",
   hint: "Move the slider: it adds a multiple of the mean key to every key, and q · c to every logit. Softmax sees only differences between logits. " +
     "SmolLM2-135M, four countries with their capitals, then Japan: of all heads, this is the one whose attention to the demonstrations adds most to Tokyo over Japan. " +
-    "ΔW q is drawn at one learning rate, the best for the keys as they are; lengths and cosines are those of all 64 numbers, arrows are projections onto the plane of softmax's change and the mean value. Purple: median and quartiles over all heads, for the keys as they are.",
+    "ΔW q is drawn at one learning rate, the best for the keys as they are; lengths and cosines are those of all 64 numbers, arrows are projections onto the plane of softmax's change and the mean value. Grey: median and quartiles over all heads, for the keys as they are.",
   traits: ["shift", "head"],
   sliders: [slider("shift", "added, × mean key", [...RANGE, 0.1], (v) => fixed(v, 1, "+"))],
   panels: (state) => [tokenPanel(state), changePanel(state), keyPanel(state), curvePanel(state)],

@@ -76,7 +76,7 @@ function describe(state) {
     (floor.length ? ` Floors of the first: ${floor.join("; ")}.` : "");
 }
 
-const ROLES = ["key", "value", "ink"], DASH = ["none", "6 4"], end = { ...SMALL, "text-anchor": "end" };
+const ROLES = ["ink", "slate", "stone"], DASH = ["none", "6 4"], end = { ...SMALL, "text-anchor": "end" };
 const mark = (i, x, y) => (i ? rect(x - 3.5, y - 3.5, 7, 7, { class: "explorable-paper", fill: "none", stroke: "currentColor", "stroke-width": 1.5 })
   : tag("circle", { cx: x, cy: y, r: 3.5, fill: "currentColor" }));
 

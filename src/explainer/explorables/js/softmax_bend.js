@@ -84,11 +84,11 @@ export function effectiveTokens(state) {
 }
 
 const METHODS = [
-  { key: "relaxed", name: "relaxed: V Kᵀ q", spoken: "relaxed V Kᵀ q", role: "value", dash: "none", mark: SQUARE, solid: true },
-  { key: "scaled", name: "relaxed, times its best scale", spoken: "relaxed with its best scale", role: "value", dash: "5 3", mark: SQUARE },
+  { key: "relaxed", name: "relaxed: V Kᵀ q", spoken: "relaxed V Kᵀ q", role: "slate", dash: "none", mark: SQUARE, solid: true },
+  { key: "scaled", name: "relaxed, times its best scale", spoken: "relaxed with its best scale", role: "slate", dash: "5 3", mark: SQUARE },
   { key: "mean", name: "mean value alone", spoken: "the mean value alone", role: "ink", dash: "2 3", mark: "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z" },
-  { key: "centred", name: "mean + centred linear", spoken: "mean plus centred linear", role: "key", dash: "none", mark: "M0-6L6 5H-6Z", solid: true },
-  { key: "features", name: `${FEATURES} positive random features`, spoken: `${FEATURES} positive random features`, role: "sum", dash: "8 3 2 3", mark: DIAMOND, solid: true },
+  { key: "centred", name: "mean + centred linear", spoken: "mean plus centred linear", role: "stone", dash: "none", mark: "M0-6L6 5H-6Z", solid: true },
+  { key: "features", name: `${FEATURES} positive random features`, spoken: `${FEATURES} positive random features`, role: "stone", dash: "8 3 2 3", mark: DIAMOND, solid: true },
 ];
 
 export function errors(state) {

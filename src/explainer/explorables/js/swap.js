@@ -42,12 +42,12 @@ function lessonsPanel(state) {
       words(LEFT, top + 14, name, { "font-size": 12, ...(now ? { "font-weight": 600 } : {}) }),
       line(LEFT, y, RIGHT, y, { "stroke-opacity": 0.2 }),
       exact === undefined ? "" : marker(DIAMOND, X(exact), y, false),
-      group(colour("value"), rect(X(value) - 3.5, y - 3.5, 7, 7), line(X(value - half), y, X(value + half), y, { "stroke-width": 2 })),
+      group(colour("ink"), rect(X(value) - 3.5, y - 3.5, 7, 7), line(X(value - half), y, X(value + half), y, { "stroke-width": 2 })),
       words(WIDTH - 8, y + 4, two(value), { "text-anchor": "end", "font-weight": 600 }));
   };
   return panel(`One side swapped: the ${side}`, HEIGHT,
     group({ "font-size": 11 },
-      group(colour("value"), rect(LEFT - 4, 27, 8, 8)), words(LEFT + 10, 35, "this GPT, layers 21 to 30, bar: 95 %", SMALL),
+      group(colour("ink"), rect(LEFT - 4, 27, 8, 8)), words(LEFT + 10, 35, "this GPT, layers 21 to 30, bar: 95 %", SMALL),
       marker(DIAMOND, LEFT, 47, false), words(LEFT + 10, 51, "a layer in which the context is a step of descent", SMALL)),
     LESSONS.map(row),
     words(LEFT, end + 12, "0", SMALL), words(RIGHT, end + 12, "1", { ...SMALL, "text-anchor": "middle" }), words(X(0.5), end + 12, "similarity (cosine)", { ...SMALL, "text-anchor": "middle" }));
@@ -64,12 +64,12 @@ function layersPanel(state) {
     [0, 0.25, 0.5, 0.75, 1].map((t) => line(left, y(t), left + width, y(t), { "stroke-opacity": t ? 0.15 : 0.6 }) + words(left - 5, y(t) + 4, t === 0 || t === 1 ? fixed(t, 0) : fixed(t, 2), { ...SMALL, "text-anchor": "end" })),
     [1, 10, 20, 30].map((t) => words(x(t), top + height + 14, fixed(t, 0), { ...SMALL, "text-anchor": "middle" })),
     words(left + width, top + height + 28, "layer", { ...SMALL, "text-anchor": "end" }), words(0, top - 10, "cosine", SMALL),
-    inside(group(colour("query"), path(curve(trainings[0]), dashed)),
-      group(colour("key"), path(curve(own[0]), { "stroke-width": 5, "stroke-opacity": 0.45 })),
-      group(colour("value"), path(`${band}Z`, { fill: "currentColor", "fill-opacity": 0.2, stroke: "none" }), path(curve(mean), { "stroke-width": 2 }),
+    inside(group(colour("training"), path(curve(trainings[0]), dashed)),
+      group(colour("context"), path(curve(own[0]), { "stroke-width": 5, "stroke-opacity": 0.45 })),
+      group(colour("ink"), path(`${band}Z`, { fill: "currentColor", "fill-opacity": 0.2, stroke: "none" }), path(curve(mean), { "stroke-width": 2 }),
         path(curve(noise[column(lesson, side)]), dotted))),
-    key(0, "query", dashed, "two trainings, different examples"), key(1, "key", { "stroke-width": 5, "stroke-opacity": 0.45 }, "context and training, the same examples"),
-    key(2, "value", { "stroke-width": 2 }, lesson === "own" ? "chosen: nothing swapped" : `chosen: ${NAMES[lesson]} (band: 95 %)`), key(3, "value", dotted, "its noise value"));
+    key(0, "training", dashed, "two trainings, different examples"), key(1, "context", { "stroke-width": 5, "stroke-opacity": 0.45 }, "context and training, the same examples"),
+    key(2, "ink", { "stroke-width": 2 }, lesson === "own" ? "chosen: nothing swapped" : `chosen: ${NAMES[lesson]} (band: 95 %)`), key(3, "ink", dotted, "its noise value"));
 }
 
 function extend(root, start, read, change) {

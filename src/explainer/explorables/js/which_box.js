@@ -14,7 +14,7 @@ export const PROBES = [
   { key: "outlier", name: "one wild target", long: "30 added to the target of the first example" },
   { key: "few", name: "three examples", long: "three examples, while inputs have five numbers" },
 ];
-const LETTERS = ["A", "B", "C"], TRAITS = ["a", "b", "c"], ROLES = ["key", "value", "query"];
+const LETTERS = ["A", "B", "C"], TRAITS = ["a", "b", "c"], ROLES = ["ink", "slate", "stone"];
 const MARKS = [SQUARE, DIAMOND, "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z"];
 const ORDERS = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 

@@ -29,8 +29,8 @@ function partsPanel({ contexts, trainings }) {
   return panel("A change: what is shared, what is special", H,
     axes(P, [0, 1], ["shared with other examples", "special to these examples"]),
     path(`M${quarter.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}`, { "stroke-opacity": 0.25 }),
-    change(contexts, "sum", `context: √C = ${share(parts(contexts)[0])}, √(1 − C) = ${share(parts(contexts)[1])}`, 0),
-    change(trainings, "query", `training: √F = ${share(parts(trainings)[0])}, √(1 − F) = ${share(parts(trainings)[1])}`, 1));
+    change(contexts, "context", `context: √C = ${share(parts(contexts)[0])}, √(1 − C) = ${share(parts(contexts)[1])}`, 0),
+    change(trainings, "training", `training: √F = ${share(parts(trainings)[0])}, √(1 − F) = ${share(parts(trainings)[1])}`, 1));
 }
 
 const LEAST = -0.02, MOST = 0.2, LEFT = 8, RIGHT = 304;
@@ -39,11 +39,11 @@ const X = (value) => LEFT + ((Math.min(MOST, Math.max(LEAST, value)) - LEAST) / 
 function fallsPanel(state) {
   const fall = yardstick(state), { own, falls } = state;
   const row = (y, name, number, ...marks) => entry(0, y, name, number) + group({}, line(LEFT, y + 20, RIGHT, y + 20, { "stroke-opacity": 0.2 }), ...marks);
-  const point = ([mean, low, high], y) => group(colour("value"), rect(X(low), y + 18, Math.max(1.5, X(high) - X(low)), 4), rect(X(mean) - 3, y + 15, 6, 10));
+  const point = ([mean, low, high], y) => group(colour("ink"), rect(X(low), y + 18, Math.max(1.5, X(high) - X(low)), 4), rect(X(mean) - 3, y + 15, 6, 10));
   return panel("The fall with other examples", H,
     entry(0, 48, "similarity on the same examples, s", share(own)),
     entry(0, 70, "times √(1 − C) √(1 − F)", small(parts(state.contexts)[1] * parts(state.trainings)[1])),
-    row(104, "expected, if the examples mattered", small(fall), group(colour("key"), rect(X(0), 116, Math.max(1.5, X(fall) - X(0)), 16, { "fill-opacity": 0.75 }))),
+    row(104, "expected, if the examples mattered", small(fall), group(colour("slate"), rect(X(0), 116, Math.max(1.5, X(fall) - X(0)), 16, { "fill-opacity": 0.75 }))),
     row(164, "measured, context swapped", small(falls.context[0]), point(falls.context, 164)),
     row(224, "measured, both swapped", small(falls.both[0]), point(falls.both, 224)),
     [0, 0.05, 0.1, 0.15, 0.2].map((t) => line(X(t), 256, X(t), 261) + words(X(t), 274, t ? fixed(t, 2) : "0", { ...SMALL, "text-anchor": "middle" })),

@@ -12,7 +12,7 @@ const SECONDS = {
 };
 const SHORT = { "fine-tuned": "fine-tuned", reordered: "other order", shuffled: "shuffled", foreign: "another task" };
 const LISTED = { "fine-tuned": "fine-tuning", reordered: "context, reordered", shuffled: "context, shuffled", foreign: "context, foreign" };
-const ROLES = ["value", "query", "key"];
+const ROLES = ["stone", "context", "training"];
 const isTuned = ({ second }) => second === "fine-tuned";
 
 const two = (x) => (Number.isFinite(x) ? x.toFixed(2).replace("-", "−") : "not defined"); // of a change that is none
@@ -65,7 +65,7 @@ function similarity({ found, study }, when) {
     [0, 0.5, 1].map((y) => [line(left, Y(y), left + width, Y(y), { "stroke-opacity": y ? 0.15 : 0.6 }), words(left - 6, Y(y) + 4, y, { ...END, ...SMALL })]),
     [1, 10, 20, 30].map((l) => words(X(l), top + height + 14, l, { "text-anchor": "middle", ...SMALL })), words(left + width, top + height + 30, "layer", { ...END, ...SMALL }),
     bound(ceiling, `ceiling ${two(ceiling)}`), bound(floor, `floor ${two(floor)}`),
-    group(colour("sum"), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker("M0-2.5A2.5 2.5 0 0 1 0 2.5A2.5 2.5 0 0 1 0-2.5Z", x, y, true))),
+    group(colour("ink"), points.length ? path(through(points), { "stroke-width": 1.5 }) : "", points.map(([x, y]) => marker("M0-2.5A2.5 2.5 0 0 1 0 2.5A2.5 2.5 0 0 1 0-2.5Z", x, y, true))),
     words(0, top + height + 46, `mean over layers ${orNone(mean(values))}; SimAMΔ ${orNone(found.sim_am_delta)}`, { "font-weight": 600 }));
 }
 

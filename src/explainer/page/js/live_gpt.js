@@ -32,11 +32,11 @@ function contributions(state) {
     const at = 66 + 24 * i, value = found.alone[i];
     return [
       group(colour("key"), badge(10, at - 4, i + 1)), words(26, at, clip(`${isolated(x)} → ${isolated(y)}`, 116, 12), { "font-size": 12 }),
-      hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("sum"), share(at, 146, value)),
+      hidden.includes(i) ? words(146, at, "already hidden", SMALL) : group(colour("context"), share(at, 146, value)),
     ];
   };
   return panel(titled("What each adds to ", named(token), earlier(state)), foot + 8,
-    words(0, 40, "none hidden", { "font-size": 12 }), group(colour("query"), share(40, 146, p)),
+    words(0, 40, "none hidden", { "font-size": 12 }), group(colour("context"), share(40, 146, p)),
     demonstrations.map(row), words(0, foot, demonstrations.length ? "each bar: its probability when this one is hidden, too" : "There are no demonstrations.", SMALL));
 }
 
@@ -69,7 +69,7 @@ function gates({ found, head, induction }, when) {
   const ring = ([l, h]) => rect(LEFT + h * width - 1, TOP + l * height, width, height, { fill: "none", stroke: "currentColor", "stroke-width": 1.5 });
   return layersBy(`The gate g of each head${when}`, rows, width, 1, lines, words(0, 42, "head", { "font-size": 12 }), rows[0].map((_, h) =>
     words(LEFT + (h + 0.5) * width - 1, 42, h + 1, { "text-anchor": "middle", ...SMALL, "font-weight": h === head - 1 ? 700 : 400 })),
-    group(colour("value"), induction.map(ring)));
+    group(colour("ink"), induction.map(ring)));
 }
 
 const panels = (state) => [...answered(state), contributions(state), looks(state, earlier(state)), gates(state, earlier(state))];

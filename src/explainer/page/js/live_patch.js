@@ -6,7 +6,7 @@ import { explorable } from "#explorables/frame.js";
 import { percent, questionRow } from "./model_row.js";
 import { clip, isolated, named, spoken, titled, wilson } from "./live_parts.js";
 
-const ROLES = ["value", "query", "key"], END = { "text-anchor": "end" };
+const ROLES = ["stone", "context", "ink"], END = { "text-anchor": "end" };
 const ofPatches = (n) => (n === 1 ? "the patch of another query" : `the mean patch of ${n} others`);
 
 const question = ({ task, donors, n, query }) => JSON.stringify([task, donors ?? n, query.trim()]);

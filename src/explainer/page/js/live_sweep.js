@@ -6,7 +6,7 @@ import { element, explorable } from "#explorables/frame.js";
 import { modelRow } from "./model_row.js";
 import { wilson } from "./live_parts.js";
 
-const KINDS = [["right", "right answers", "query"], ["shuffled", "shuffled answers", "value"], ["foreign", "another task", "key"]];
+const KINDS = [["right", "right answers", "context"], ["shuffled", "shuffled answers", "slate"], ["foreign", "another task", "stone"]];
 const MARKS = { right: "M0-4A4 4 0 0 1 0 4A4 4 0 0 1 0-4Z", shuffled: SQUARE, foreign: DIAMOND };
 const SIZES = [10, 20, 30]; // queries
 

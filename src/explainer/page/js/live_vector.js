@@ -7,7 +7,7 @@ import { percent, questionRow } from "./model_row.js";
 import { clip, isolated, named, spoken, titled } from "./live_parts.js";
 
 const PATTERN = ["", " ->"], FEWEST = 2, MOST = 16, LONGEST = 2000;
-const ROLES = ["value", "sum", "key"], END = { "text-anchor": "end" };
+const ROLES = ["stone", "context", "ink"], END = { "text-anchor": "end" };
 
 // The demonstrations of lines "x -> y"; null where a line is none, or where there are too few or too many
 export function demonstrationsOf(lesson) {
@@ -60,7 +60,7 @@ function byLayer({ found, layer, study, task }, when) {
   return panel(titled("Probability of ", named(token), when), 300,
     [0, 0.5, 1].map((p) => [words(LEFT - 6, Y(p) + 4, percent(p), { ...END, ...SMALL }), line(LEFT, Y(p), WIDTH - 8, Y(p), { "stroke-opacity": 0.2 })]),
     [1, 10, 20, L].map((l) => words(X(l), FOOT + 16, l, { "text-anchor": "middle", ...SMALL })),
-    level(zsl, "value"), level(icl, "sum"), curve(own, "key"), curve(moved, "key", { "stroke-dasharray": "2 4" }),
+    level(zsl, "stone"), level(icl, "context"), curve(own, "ink"), curve(moved, "ink", { "stroke-dasharray": "2 4" }),
     line(X(layer), TOP, X(layer), FOOT, { "stroke-opacity": 0.5 }),
     words(0, FOOT + 34, "layer after which the vector is added", SMALL),
     words(0, FOOT + 52, "solid: your vector; dotted: answers moved on by one", SMALL),

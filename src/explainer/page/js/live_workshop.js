@@ -42,8 +42,8 @@ const nextPanel = (title, tokens, role) => panel(title, 164,
   hasParts(tokens) ? words(0, 162, "hexadecimal: part of a character; · is a missing byte", SMALL) : "");
 
 export const answered = (state) => [
-  nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "value"),
-  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "query"),
+  nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "stone"),
+  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "context"),
 ];
 
 // What a link may bring: nothing but short texts, and numbers of demonstrations

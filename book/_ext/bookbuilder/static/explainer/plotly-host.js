@@ -1,8 +1,6 @@
 (() => {
 // Draws `.xp-plotly` figures with the plotly.js beside this file, when they come near the viewport.
 const BASE = new URL(".", document.currentScript.src);
-// Okabe and Ito's colours, the text's own colour first: told apart without colour vision, readable on light and dark.
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#999999"];
 let library;
 
 function plotly() {
@@ -19,18 +17,8 @@ const variable = (name) => getComputedStyle(document.documentElement).getPropert
 
 const NARROW = 500, AXIS_ROOM = 75, LEAST = 150; // pixels: a phone's column; tick labels and title of the lowest axis; the height of the plots
 
-function template(narrow) {
-  const text = variable("--pst-color-text-base") || "#222", line = variable("--pst-color-border") || "#ccc";
-  const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true, fixedrange: true }; // no zoom: a finger scrolls the page, and nobody gets lost
-  if (narrow) axis.title = { font: { size: 12 } };
-  const scene = { ...axis, backgroundcolor: "rgba(0,0,0,0)" };
-  return { layout: {
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: COLOURS, dragmode: false,
-    font: { color: text, family: variable("--pst-font-family-base") || "sans-serif", size: 14 },
-    xaxis: axis, yaxis: axis, scene: { xaxis: scene, yaxis: scene, zaxis: scene },
-    hoverlabel: { font: { family: "sans-serif" } }, shapedefaults: { line: { color: text } },
-  } };
-}
+// The figure that a page holds, in the colours of its scheme
+const figureOf = (div) => JSON.parse(div.querySelector("script").textContent.replace(/var\((--xp-\w+)\)/g, (_, name) => variable(name)));
 
 // A text in lines of at most n characters, where its words allow it
 const inLines = (text, n) => text.split(" ").reduce((lines, word) => {
@@ -101,16 +89,92 @@ async function legendBelow(library, target) {
 // Whether a legend begins where the title of the lowest axis stands
 const meets = ({ legend, _size: size }) => legend.orientation === "h" && legend.y < 0 && -legend.y * size.h < AXIS_ROOM;
 
+// Names beside what they name, in place of a legend: each at the first place where it covers nothing. Where one finds none, the
+// legend stays; that of bars always does.
+async function named(library, target) {
+  const { data, _fullData: traces, _fullLayout: { showlegend, margin: { r }, annotations } } = target;
+  const legend = traces.filter((trace) => trace.visible === true && trace.showlegend && trace.name);
+  if (!showlegend || legend.length < 2 || traces.some((trace) => trace.type !== "scatter")) return false;
+  const pen = document.createElement("canvas").getContext("2d"), texts = legend.map(({ name }) => inLines(name.replaceAll("<br>", " "), 24).split("<br>"));
+  pen.font = `13px ${target._fullLayout.font.family}`;
+  const sizes = texts.map((lines) => [Math.max(...lines.map((line) => pen.measureText(line).width)) + 2, 15 * lines.length]), widest = Math.max(...sizes.map(([w]) => w));
+  for (const right of [r, Math.max(r, widest + 10)]) {
+    if (right > 0.34 * target.clientWidth && right > r) break;
+    await library.relayout(target, { showlegend: false, "margin.r": right });
+    const found = free(target, legend, sizes);
+    if (!found) continue;
+    const { l, t, w, h } = target._fullLayout._size;
+    const names = found.map(([x, y], i) => ({ x: (x - l) / w, y: 1 - (y - t) / h, text: texts[i].join("<br>"), align: "left", xref: "paper", yref: "paper", xanchor: "left", yanchor: "top",
+      showarrow: false, borderpad: 0, font: { size: 13, color: (legend[i].mode === "lines" ? legend[i].line : legend[i].marker).color } }));
+    await library.relayout(target, { annotations: [...(target.layout.annotations ?? []), ...names] });
+    return true;
+  }
+  await library.relayout(target, { showlegend: true, "margin.r": r });
+  return false;
+}
+
+// The upper left corner of a name of each size for each trace, in pixels; null where one has no place
+function free(target, legend, sizes) {
+  const { _fullLayout: full, _fullData: traces } = target, edge = target.getBoundingClientRect(), taken = [];
+  const axesOf = (trace) => ["x", "y"].map((letter) => full[trace[`${letter}axis`].replace(letter, `${letter}axis`)]);
+  const pointsOf = (trace) => {
+    const [x, y] = axesOf(trace);
+    return trace.x.map((at, i) => [x._offset + x.d2p(at), y._offset + y.d2p(trace.y[i]), i]).filter((point) => point.every(Number.isFinite));
+  };
+  const box = (x0, y0, x1, y1, pad = 2) => [Math.min(x0, x1) - pad, Math.min(y0, y1) - pad, Math.max(x0, x1) + pad, Math.max(y0, y1) + pad];
+  const spread = (trace, i) => { // where the error bars of a point end
+    const [x, y] = axesOf(trace), { error_x: ex, error_y: ey } = trace, length = (bars, side) => (bars?.visible && (bars[side] ?? bars.array)?.[i]) || 0;
+    return [x.d2p(trace.x[i] - length(ex, "arrayminus")) + x._offset, x.d2p(trace.x[i] + length(ex, "array")) + x._offset,
+      y.d2p(trace.y[i] + length(ey, "array")) + y._offset, y.d2p(trace.y[i] - length(ey, "arrayminus")) + y._offset];
+  };
+  for (const trace of traces.filter(({ visible }) => visible === true)) {
+    const points = pointsOf(trace), marks = trace.mode.includes("markers");
+    for (const [px, py, i] of points) if (marks) {
+      const [x0, x1, y0, y1] = spread(trace, i);
+      taken.push(box(px, py, px, py, 5), box(x0, py, x1, py), box(px, y0, px, y1));
+    }
+    if (trace.mode.includes("lines") && trace.line.width) points.slice(1).forEach(([x1, y1], i) => {
+      const [x0, y0] = points[i], n = Math.ceil(Math.hypot(x1 - x0, y1 - y0) / 4);
+      for (let k = 0; k <= n; k += 1) taken.push(box(x0 + (k / n || 0) * (x1 - x0), y0 + (k / n || 0) * (y1 - y0), x0 + (k / n || 0) * (x1 - x0), y0 + (k / n || 0) * (y1 - y0)));
+    });
+  }
+  for (const node of target.querySelectorAll(".annotation-text-g, .xtick text, .ytick text, .xtitle, .ytitle")) {
+    const { left, top, right, bottom } = node.getBoundingClientRect();
+    taken.push([left - edge.left, top - edge.top, right - edge.left, bottom - edge.top]);
+  }
+  const meets = (a) => a[0] < 0 || a[1] < 0 || a[2] > full.width || a[3] > full.height || taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
+  const places = [];
+  for (const [k, trace] of legend.entries()) {
+    const [w, h] = sizes[k], lines = trace.mode.includes("lines"), its = traces.filter((other) => other === trace || (trace.legendgroup && other.legendgroup === trace.legendgroup));
+    const around = its.flatMap((each) => {
+      const points = pointsOf(each), [x] = axesOf(each), last = x._offset + x._length === full._size.l + full._size.w ? full.width : x._offset + x._length;
+      return (lines ? points.reverse() : points).flatMap(([px, py, i], nth) => {
+        const [x0, x1, y0, y1] = each.mode.includes("markers") ? spread(each, i) : [px, px, py, py];
+        const beside = lines && !nth ? [0, -8, 8, -16, 16] : [0]; // of a curve, what ends close to another may move a little
+        return [...beside.map((by) => [x1 + 8, py - h / 2 + by]), [px + 4, y0 - h - 5], [px - w / 2, y0 - h - 6], [px + 4, y1 + 5], [px - w / 2, y1 + 6], [px - w - 4, y0 - h - 5], [px - w - 4, y1 + 5], [x0 - w - 8, py - h / 2]]
+          .filter(([a]) => a >= x._offset && a + w <= last);
+      });
+    });
+    const place = around.find(([a, b]) => !meets([a, b, a + w, b + h]));
+    if (!place) return null;
+    places.push(place);
+    taken.push([place[0], place[1], place[0] + w, place[1] + h]);
+  }
+  return places;
+}
+
 // The figure for the width that it has now
 async function arrange(library, div, target) {
-  const { data, layout: given, frames } = JSON.parse(div.querySelector("script").textContent), width = div.clientWidth, narrow = width < NARROW;
+  const { data, layout: given, frames } = figureOf(div), width = div.clientWidth, narrow = width < NARROW;
   const fit = narrow && { ...fitted(given, width), legend: { orientation: "h", y: -0.25, yanchor: "top" } };
   const titles = Math.max(2, ...(fit && fit.annotations || []).map(({ text }) => text.split("<br>").length)); // lines above the plots
-  const margin = { l: 55, r: 15, t: 10 + 15 * titles, b: 50, ...given.margin };
-  const layout = { autosize: true, uirevision: "kept", ...given, margin, ...fit, width: undefined, template: template(narrow) };
+  const margin = { t: 6 + 15 * titles, ...given.margin };
+  const layout = { autosize: true, uirevision: "kept", ...given, margin, ...fit, width: undefined };
+  layout.template.layout.font.family = variable("--pst-font-family-base") || "sans-serif";
   if (narrow) for (const trace of data) trace.name &&= inLines(trace.name, Math.floor((width - 50) / 7.3)); // 50: its mark in the legend
   await library.react(target, { data, layout, frames: frames ?? [], config: { displaylogo: false, displayModeBar: false } });
   await whole(library, target);
+  if (await named(library, target)) return;
   const below = async () => { const full = target._fullLayout; if (full.showlegend && (narrow || meets(full))) await legendBelow(library, target); };
   await below();
   if (narrow && await apart(library, target)) await below();
@@ -143,7 +207,7 @@ function start() {
     for (const entry of entries) if (entry.isIntersecting) { observer.unobserve(entry.target); attempt(entry.target); }
   }, { rootMargin: "600px" });
   figures.forEach((figure) => observer.observe(figure));
-  const colour = () => drawn.forEach((target) => window.Plotly.update(target, {}, { template: template(target.clientWidth < NARROW) }));
+  const colour = () => drawn.forEach((target) => arrange(window.Plotly, target.parentElement, target));
   addEventListener("beforeprint", () => { figures.forEach(attempt); colour(); }); // print.js has made the page light
   new MutationObserver(() => requestAnimationFrame(colour)).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
