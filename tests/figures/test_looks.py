@@ -72,7 +72,6 @@ DRAWN = {
         [0.25, 1, 4], {"a": X.T, "b": X.T / 2}, "x", "y", [0.01, 0.1, 1]
     ),
     "drift": lambda: attention_figures.quartile_bands(range(1, len(X) + 1), {"a": X, "b": X / 2}, "x", "y"),
-    "gate": lambda: attention_figures.gate_by_layer(X / 3, {"a": X[:, 0] / 2, "b": X[:, 1] / 2}),
     "shares": lambda: verdict_figures.row_positions({n: {"row": Row(A, A, A, A, 3)} for n in ("<a>", "b")}),
 }
 

@@ -56,17 +56,3 @@ def quartile_bands(
         figure.update_xaxes(type="log", tickvals=x)
         figure.update_yaxes(type="log", tickvals=percent, ticktext=[f"{100 * share:g} %" for share in percent])
     return figure.update_layout(height=420, xaxis_title=x_title, yaxis_title=y_title)
-
-
-def gate_by_layer(dots: Float[_Array, "layers heads"], medians: Mapping[str, Float[_Array, " layers"]]) -> go.Figure:
-    """The gate of every head (dots), by layer from 1, with the median of each task over heads and prompts (lines)."""
-    figure = go.Figure()
-    layers = np.arange(1, len(dots) + 1)
-    marker = {"color": FLOOR, "size": 5, "opacity": 0.6}
-    x, y = np.repeat(layers, dots.shape[1]).tolist(), np.round(dots.flatten(), 4).tolist()
-    figure.add_scatter(x=x, y=y, name="one head, capitals", mode="markers", marker=marker)
-    for i, (name, median) in enumerate(medians.items()):
-        look = {"mode": "lines", "line": LINES[i % 6] | {"width": 2.5}}
-        figure.add_scatter(x=layers.tolist(), y=np.round(median, 4).tolist(), name=f"{name}, median", **look)
-    figure.update_yaxes(range=[-0.03, 1.03], title_text="gate g")
-    return figure.update_layout(height=340, xaxis_title="layer")
