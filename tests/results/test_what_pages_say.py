@@ -395,7 +395,7 @@ def test_three_predictions_loss_by_task():
     tasks = words["task"].unique()
     assert {task for task in tasks if grown(lost, task).low > 0} == {"plurals", "past", "antonyms"}
     assert {task for task in tasks if grown(shuffled, task).high < 0} == {"plurals"}
-    assert sentence("three_predictions", "more harm in more lines on three tasks of four")
+    assert sentence("three_predictions", "On three tasks of four, wrong labels do more harm")
 
 
 # shared_part and causal_tests
@@ -422,9 +422,9 @@ def test_shared_part_by_task_and_by_who_answers():
     who = intervention_results.who_answers(shared, "along_ft").set_index(["ft", "icl"])
     hits = who["n"] * who["right"].map(lambda of: of.estimate)
     assert round(hits[True].sum() / hits.sum(), 2) == 0.95
-    of_context = "[{1:.2f}, {2:.2f}]".format(*who["right"][False, True])
+    of_context = "{:.0f} in a hundred [{:.0f}, {:.0f}]".format(*(100 * each for each in who["right"][False, True]))
     said = sentence("shared_part", "where only the context is right")
-    assert f"the {who['n'][False, True]} queries" in said and f"the part gives 0.02 {of_context}" in said
+    assert f"the {who['n'][False, True]} queries" in said and f"the part answers {of_context}" in said
     assert round(accuracy(shared, "along_ft_of_next"), 2) == 0.06
     costs_more = intervention_results.difference(shared, "across_ft", "across_ft_other")
     assert f"{costs_more:.3f}" == "0.025 [0.004, 0.046]".replace(" ", "\N{NO-BREAK SPACE}")
