@@ -27,6 +27,7 @@ from explainer.explorables import (
     OneStep,
     TwoNeurons,
 )
+from explainer.figures.figure_base import PALETTE
 from explainer.page import LiveExperiment, LiveGPT
 
 ALL = [getattr(room, name) for room in (explorables, page_room) for name in room.__all__ if name != "Explorable"]
@@ -106,16 +107,25 @@ def luminance(colour: str) -> float:
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
-def test_colours_have_contrast():
-    """Every colour is also a text colour; print keeps those of the light page; and nothing moves by itself."""
-    assert not re.search(r"animation|transition|@keyframes|url\(", OneStep()._css)
-    light, dark = OneStep()._css.split('html[data-theme="dark"]')
-    for css, background in ((light, LIGHT[0]), (dark, DARK[0])):
-        colours = re.findall(r"--(key|value|query|sum): (#\w{6})", css)
-        assert len(colours) == 4
-        for role, colour in colours:
+def test_colours_have_contrast_and_stand_in_one_place():
+    """Every colour but that of grids is also a text colour; print keeps those of the light page."""
+    sheet = OneStep()._css
+    assert not re.search(r"animation|transition|@keyframes|url\(", sheet)
+    for role, shades in PALETTE.items():
+        assert sheet.count(f"--xp-{role}: {shades[0]};") == sheet.count(f"--xp-{role}: {shades[1]};") == 1
+        for colour, background in zip(shades, (LIGHT[0], DARK[0]), strict=True):
             high, low = sorted((luminance(colour), luminance(background)), reverse=True)
-            assert (high + 0.05) / (low + 0.05) >= LEAST_CONTRAST, f"{role} {colour} on {background}"
+            assert role == "grid" or (high + 0.05) / (low + 0.05) >= LEAST_CONTRAST, f"{role} {colour} on {background}"
+    assert sheet.index("@media screen") < sheet.index(f"--xp-key: {PALETTE['key'][1]}")
+    package, site = ROOT / "src/explainer", ROOT / "book/_ext/bookbuilder/static"
+    sources = [
+        *package.glob("*/js/*.js"),
+        *package.glob("*/drawings/*.svg"),
+        *package.glob("figures/*.py"),
+        *site.rglob("*.*s"),
+    ]
+    typed = {file.name for file in sources if re.search(r"#[0-9a-f]{6}\b", file.read_text("utf-8"), re.IGNORECASE)}
+    assert typed <= {"figure_base.py", "claim.svg"}, typed
 
 
 def test_stills_are_drawn_once_for_each_state_that_a_notebook_shows(monkeypatch, tmp_path):
