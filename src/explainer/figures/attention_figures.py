@@ -47,7 +47,7 @@ def quartile_bands(
     for i, (name, values) in enumerate(series.items()):
         low, median, high = np.round(np.quantile(values, (0.25, 0.5, 0.75), axis=1), 4).tolist()
         edge = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-        fill = {"fill": "tonexty", "fillcolor": COLOURS[i], "opacity": 0.16}
+        fill = {"fill": "tonexty", "fillcolor": f"{COLOURS[i]}29"}
         figure.add_scatter(x=list(x), y=low, name=f"{name}, lower quartile", **edge)
         figure.add_scatter(x=list(x), y=high, name=f"{name}, upper quartile", **edge, **fill)
         style = {"line": LINES[i % 6], "marker": {"symbol": MARKERS[i], "size": 7}}

@@ -94,7 +94,7 @@ const meets = ({ legend, _size: size }) => legend.orientation === "h" && legend.
 async function named(library, target) {
   const { data, _fullData: traces, _fullLayout: { showlegend, margin: { r }, annotations } } = target;
   const legend = traces.filter((trace) => trace.visible === true && trace.showlegend && trace.name);
-  if (!showlegend || legend.length < 2 || traces.some((trace) => trace.type !== "scatter")) return false;
+  if (!showlegend || !legend.length || traces.some((trace) => trace.type !== "scatter")) return false;
   const pen = document.createElement("canvas").getContext("2d"), texts = legend.map(({ name }) => inLines(name.replaceAll("<br>", " "), 24).split("<br>"));
   pen.font = `13px ${target._fullLayout.font.family}`;
   const sizes = texts.map((lines) => [Math.max(...lines.map((line) => pen.measureText(line).width)) + 2, 15 * lines.length]), widest = Math.max(...sizes.map(([w]) => w));
@@ -145,7 +145,7 @@ function free(target, legend, sizes) {
   const meets = (a) => a[0] < 0 || a[1] < 0 || a[2] > full.width || a[3] > full.height || taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
   const places = [];
   for (const [k, trace] of legend.entries()) {
-    const [w, h] = sizes[k], lines = trace.mode.includes("lines"), its = traces.filter((other) => other === trace || (trace.legendgroup && other.legendgroup === trace.legendgroup));
+    const [w, h] = sizes[k], lines = trace.mode.includes("lines"), its = traces.filter((other) => other.index === trace.index || (trace.legendgroup && other.legendgroup === trace.legendgroup));
     const around = its.flatMap((each) => {
       const points = pointsOf(each), [x] = axesOf(each), last = x._offset + x._length === full._size.l + full._size.w ? full.width : x._offset + x._length;
       return (lines ? points.reverse() : points).flatMap(([px, py, i], nth) => {
