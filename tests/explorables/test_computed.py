@@ -10,7 +10,7 @@ from conftest import FRAME_MS
 from javascript import close, computed, normals, tensor, uniforms
 from scipy import integrate
 
-from explainer.explorables import MemoryOrRidge, OneHead, OnePlane, PhasePlane, SoftmaxBend
+from explainer.explorables import BracketMove, MemoryOrRidge, OneHead, OnePlane, PhasePlane, SoftmaxBend
 from explainer.explorables.computed_explorables import _AVERAGES
 from explainer.theory import duality, fast_weights, metrics, momentum, regression, task_diversity
 from explainer.theory import linear_transformer as lt
@@ -152,6 +152,27 @@ def test_two_neurons_are_a_layer_that_is_trained():
         close(own["weights"], inputs @ query)
         close(own["step"], layer.W @ query)
         require_equal_sides(own)
+
+
+# BracketMove: both ways through the product are the package's, and each number is made of numbers that are there.
+
+
+def test_brackets_move_and_the_product_stays():
+    drawn = RANDOM_ONE_STEP.uniform(-2, 2, (20, 8)).round(1).tolist()
+    states = [dict(e_1=a[:2], x_1=a[2:5], x=a[5:], step=1 + i % 6) for i, a in enumerate(drawn)]
+    states.append(BracketMove().state())
+    for state, own in zip(states, computed("bracket_move", states, "{ cells: m.cells(s) }").results, strict=True):
+        e_1, x_1, x = (tensor([state[name]]) for name in ("e_1", "x_1", "x"))
+        of = {name: [c["value"] for c in own["cells"] if c["name"].startswith(name)] for name in ("W", "a", "s", "b")}
+        update = duality.gradient_descent_update(e_1, x_1)
+        close(of["W"], update.flatten())
+        close(of["a"], update @ x[0])
+        close(of["s"], x_1 @ x[0])
+        close(of["b"], duality.linear_attention(e_1, x_1, x)[0])
+        appears = {cell["name"]: cell["step"] for cell in own["cells"]}
+        assert len(appears) == len(own["cells"])
+        assert all(appears[of] < cell["step"] for cell in own["cells"] for of in cell["of"])
+    assert own["words"].endswith("e₁ times the weight is the same vector: (2, −1).")
 
 
 # SoftmaxBend: its draws, its approximations of attention and their errors are Python's.

@@ -290,6 +290,29 @@ def test_sliders_reset_and_kernel(page):
     assert page.locator("#one_step .explorable-handle").count() == 7
 
 
+MOVING = "document.getAnimations().length"
+
+
+@pytest.mark.browser
+def test_brackets_move_in_steps_and_stand_still_where_motion_is_not_wanted(page):
+    its = page.locator("#bracket_move")
+    numbers = its.locator(".explorable-panel svg").first.locator("text").all_inner_texts()
+    its.get_by_role("button", name="Replay").click()
+    assert state_of(page, "bracket_move")["step"] == 1 and page.evaluate(MOVING) == 0
+    its.get_by_role("button", name="Next").press("Enter")
+    assert page.evaluate(MOVING) == 6 * 3, "each of six numbers appears where its two factors meet"
+    page.evaluate("document.getAnimations().forEach((each) => each.finish())")
+    page.emulate_media(reduced_motion="reduce")
+    for _ in range(4):
+        its.get_by_role("slider", name="step").press("ArrowRight")
+        assert page.evaluate(MOVING) == 0
+    page.emulate_media(reduced_motion="no-preference")
+    its.get_by_text("is the same vector: (2, −1)").wait_for(state="attached")
+    assert its.locator(".explorable-panel svg").first.locator("text").all_inner_texts() == numbers
+    its.get_by_role("button", name="Back").click()
+    assert state_of(page, "bracket_move")["step"] == 5 and page.evaluate(MOVING) == 0
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize(("theme", "width"), [("dark", 320), pytest.param("light", 800, marks=pytest.mark.weekly)])
 def test_page_fits_and_is_accessible(browser, theme, width):

@@ -6,6 +6,7 @@ and agrees with `explainer.theory.duality` to rounding (tests/explorables/test_e
 
 from explainer.explorables.computed_explorables import (
     AgeWeights,
+    BracketMove,
     InContextRegression,
     MemoryOrRidge,
     MomentumWindow,
@@ -23,7 +24,7 @@ from explainer.explorables.measured_explorables import Bets, Contrast, Ladder, R
 from explainer.explorables.similarity_explorer import SimilarityExplorer
 
 __all__ = [
-    "AgeWeights", "Bets", "Contrast", "Explorable", "InContextRegression", "Ladder", "MemoryOrRidge",
-    "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead",
+    "AgeWeights", "Bets", "BracketMove", "Contrast", "Explorable", "InContextRegression", "Ladder",
+    "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead",
     "SimilarityExplorer", "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox", "Yardstick",
 ]  # fmt: skip

@@ -69,6 +69,23 @@ class OneStep(Explorable):
     query = traitlets.Float(1.1, min=-LIMIT, max=LIMIT)
 
 
+class BracketMove(Explorable):
+    """The product e_1 x_1^T x, step by step: bracketed as a gradient step on one example does, then as attention does.
+
+    Traits: `step`, 1 to 6, of which the last shows both and their equal results; error signal `e_1`, past input `x_1`
+    and present input `x`, the numbers of the chapter. The results are those of `explainer.theory.duality`.
+    """
+
+    name = "bracket_move"
+    question = "How does a gradient step become attention when a pair of brackets moves?"
+    height = 450
+
+    step = traitlets.Int(6, min=1, max=6)
+    e_1 = traitlets.List(traitlets.Float(), [1, -0.5], minlen=2, maxlen=2)
+    x_1 = traitlets.List(traitlets.Float(), [1, -1, 1], minlen=3, maxlen=3)
+    x = traitlets.List(traitlets.Float(), [2, 1, 1], minlen=3, maxlen=3)
+
+
 class TwoNeurons(Explorable):
     """One gradient step on 1/2 sum_i |W x_i - y_i|^2 for a layer of two inputs and two neurons, against attention.
 
