@@ -17,13 +17,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from explainer.compare import controls
+from explainer.compare import controls, cued_words
 from explainer.compare.cued_words import CUES
 from explainer.data import tasks
 from explainer.data.tasks import TaskData
 from explainer.models import architectures, circuits, hooks, interventions, scoring
 from explainer.models.loading import Checkpoint
-from explainer_lab import lab_lessons, new_rule, on_checkpoint
+from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.lab_lessons import N_RANDOM
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, data_digest
@@ -83,7 +83,7 @@ class Ablations(OnCheckpoint[_AblationsSetting]):
 
     def _of(self, setting: _AblationsSetting, task: str) -> TaskData:
         if task in CUES:
-            return new_rule.data(task, setting.seed, "A", setting.k, setting.n_queries)
+            return cued_words.data(task, setting.seed, "A", setting.k, setting.n_queries)
         return self._load_data(task)
 
     def parts(self, setting: _AblationsSetting) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from explainer.compare.controls import made_up_word
+from explainer.compare.cued_words import LABELS, TASK, label_words
 from explainer.data.files import Tables
 from explainer.data.tasks import Example
 from explainer.errors import DivergenceError, require
@@ -23,7 +24,6 @@ from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer_lab import lab_lessons, on_checkpoint
 from explainer_lab.experiment import Computed
-from explainer_lab.new_rule import LABELS, TASK, label_words
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 LESSONS: Mapping[str, tuple[str, str]] = {"blocked": ("X", "XY"), "control": ("Z", "XY"), "alone": ("Z", "Y")}

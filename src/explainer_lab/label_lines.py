@@ -23,12 +23,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from explainer.compare import cued_words
 from explainer.data.files import Tables
 from explainer.models import architectures, attention_edits, hooks, scoring
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer_lab import new_rule, vote
+from explainer_lab import vote
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 from explainer_lab.vote import Vote, VoteLesson, VoteSetting
@@ -212,4 +213,4 @@ class LabelLines(OnCheckpoint[_LinesSetting]):
         else:
             tables["exchanges"] = list(_keys(lesson, sets[f"effect {m}"]))
         found: Tables = {name: as_columns(rows) for name, rows in tables.items()}
-        return Computed({"settings": {}} | found, self._provenance(checkpoint, new_rule.TASK))
+        return Computed({"settings": {}} | found, self._provenance(checkpoint, cued_words.TASK))

@@ -21,9 +21,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from explainer.compare import cued_words
-from explainer.compare.cued_words import CUES, Word
+from explainer.compare.cued_words import CUES, LABELS, TASK, Word, label_words
 from explainer.data.files import Tables
-from explainer.data.tasks import Example, Task, TaskData, demonstrations, unrelated_task
+from explainer.data.tasks import Example, Task, demonstrations, unrelated_task
 from explainer.errors import DivergenceError, TaskError, require
 from explainer.models import circuits, finetuning, interventions, recording, scoring
 from explainer.models.loading import Checkpoint
@@ -43,11 +43,8 @@ TRAININGS: Mapping[str, str] = {
     "all weights": "every weight, by the loss of the answers only",
 }
 
-LABELS = ("kel", "bip", "dod", "vor")
 N_HEADS = 10
 """Heads that vote together: those that agree most often with the model about the other set of words."""
-
-TASK = Task("new_rule", "{word} ->", LABELS, source="made up by explainer_lab.new_rule", licence="MIT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,22 +91,9 @@ class _NewRuleSetting(on_checkpoint.FineTuningSetting):
 # The rules and their words.
 
 
-def data(cue: str, seed: int, rule: str, k: int, n: int) -> TaskData:
-    """k words to show and n to ask, with their labels under rule A or B, as a task; raises as `draw_words`."""
-    (words,), labels = cued_words.draw_words(cue, seed, k + n), _labels_of_cues(cue, seed)["AB".index(rule)]
-    examples = label_words(words, [labels[number] for _, number in words])
-    return TaskData(TASK, tuple(examples[:k]), tuple(examples[k:]))
-
-
 def _draw_words(setting: _NewRuleSetting) -> list[list[Word]]:
     """Two sets of k words, and the queries."""
     return cued_words.draw_words(setting.cue, setting.seed, setting.k, setting.k, setting.n_queries)
-
-
-def _labels_of_cues(cue: str, seed: int) -> Int[np.ndarray, "2 4"]:
-    """The number of the label of each cue, under rule A and under rule B."""
-    drawn = np.random.default_rng([seed, 12, *cue.encode()]).permutation(len(LABELS))
-    return np.stack([drawn, np.roll(drawn, -1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +110,7 @@ class _Rules:
 
     def examples(self, rule: str, words: Sequence[Word]) -> list[Example]:
         """Words with their labels under rule A or B."""
-        labels = _labels_of_cues(self.setting.cue, self.setting.seed)["AB".index(rule)]
+        labels = cued_words.draw_labels(self.setting.cue, self.setting.seed)["AB".index(rule)]
         return label_words(words, [labels[cue] for _, cue in words])
 
     def demonstrations(self, lesson: Lesson) -> list[Example]:
@@ -161,11 +145,6 @@ class _Rules:
         records = list(recording.iter_records(checkpoint, prefix, prompts or self.prompts, LABELS))
         chosen = [int(r.log_probs.argmax()) for r in records if r.log_probs is not None]  # of labels there always are
         return torch.stack([r.outputs for r in records]), np.array(chosen)
-
-
-def label_words(words: Sequence[Word], labels: Sequence[int]) -> list[Example]:
-    """Words as examples, with the labels of these numbers."""
-    return [Example({"word": word}, LABELS[i], int(i)) for (word, _), i in zip(words, labels, strict=True)]
 
 
 # The vote.
@@ -393,7 +372,7 @@ class NewRule(OnCheckpoint[_NewRuleSetting]):
 
     def parts(self, setting: _NewRuleSetting) -> dict[str, Any]:
         """Weights, the words, and their labels."""
-        drawn = repr((tuple(_draw_words(setting)), _labels_of_cues(setting.cue, setting.seed).tolist(), LABELS))
+        drawn = repr((tuple(_draw_words(setting)), cued_words.draw_labels(setting.cue, setting.seed).tolist(), LABELS))
         return {"weights": self._weights(setting.checkpoint), "words": hashlib.sha256(drawn.encode()).hexdigest()}
 
     def asked(self, setting: _NewRuleSetting) -> tuple[str, Task, list[Example], harness.Shown]:

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from explainer.compare import controls
+from explainer.compare import controls, cued_words
 from explainer.compare.cued_words import CUES
 from explainer.data import tasks
 from explainer.data.files import Tables
@@ -28,7 +28,7 @@ from explainer.models.architectures import Layer
 from explainer.models.circuits import HeadIndex
 from explainer.models.loading import Checkpoint
 from explainer.theory import projections
-from explainer_lab import new_rule, on_checkpoint
+from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.lab_lessons import N_RANDOM, Lesson, PairedPasses, best_layer, context, leave_one_out_mean
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, by_head, data_digest
@@ -316,7 +316,7 @@ class Rival(OnCheckpoint[_RivalSetting]):
         """The task and the one that stands for another; of a rule, the other rule."""
         if setting.task in CUES:
             n = setting.n_queries + setting.n_selection
-            own, other = (new_rule.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
+            own, other = (cued_words.data(setting.task, setting.seed, rule, setting.k, n) for rule in "AB")
             return own, other
         return self._load_pair(setting.task)
 

@@ -19,7 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from explainer.compare.cued_words import CUES
+from explainer.compare import cued_words
+from explainer.compare.cued_words import CUES, LABELS, TASK
 from explainer.data.tasks import Example
 from explainer.errors import CheckpointError, require
 from explainer.models import architectures, finetuning, hooks, interventions, scoring
@@ -27,11 +28,10 @@ from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
 from explainer.theory import projections
-from explainer_lab import lab_lessons, minimal_pairs, new_rule, on_checkpoint
+from explainer_lab import lab_lessons, minimal_pairs, on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.lab_lessons import matched_random
 from explainer_lab.minimal_pairs import LESSONS, SETS, Lesson, contrast_agreement
-from explainer_lab.new_rule import LABELS, TASK
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns
 
 LOSSES: Mapping[str, str] = {
@@ -217,13 +217,13 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
         - "interventions": answers with a part of a contrast, by what is put in.
         """
         checkpoint, k = self._load(setting.checkpoint), setting.k
-        data = {rule: new_rule.data(setting.cue, setting.seed, rule, 2 * k, setting.n_queries) for rule in "AB"}
+        data = {rule: cued_words.data(setting.cue, setting.seed, rule, 2 * k, setting.n_queries) for rule in "AB"}
         shown = {one: data[one.task].train[one.words * k : (one.words + 1) * k] for one in LESSONS}
         queries = data["A"].test
         asked = {query.fields["word"] for query in queries}
         unlabelled: list[str] = []
         if setting.loss == "activations":
-            further = new_rule.data(setting.cue, setting.seed + _FURTHER, "A", 4, k * (setting.epochs + 1)).test
+            further = cued_words.data(setting.cue, setting.seed + _FURTHER, "A", 4, k * (setting.epochs + 1)).test
             unlabelled = [TASK.prompt(one) for one in further if one.fields["word"] not in asked]
         right = {rule: torch.tensor([query.label for query in its.test]) for rule, its in data.items()}
         prompts = [*map(TASK.prompt, queries)]

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from explainer.compare import controls
+from explainer.compare import controls, cued_words
 from explainer.compare.cued_words import CUES
 from explainer.data import tasks
 from explainer.data.files import Tables
@@ -37,18 +37,18 @@ from explainer.models.circuits import HeadIndex, TokenSpans, strongest_heads
 from explainer.models.interventions import Pass
 from explainer.models.loading import Checkpoint
 from explainer.models.scoring import Prefix
-from explainer_lab import new_rule, on_checkpoint
+from explainer_lab import on_checkpoint
 from explainer_lab.experiment import Computed
 from explainer_lab.on_checkpoint import OnCheckpoint, as_columns, by_head
 
 LABELS: Mapping[str, tuple[str, ...]] = {
-    "kel": new_rule.LABELS,
+    "kel": cued_words.LABELS,
     "zan": ("zan", "mup", "tig", "rof"),
     "chair": ("chair", "river", "seven", "north"),
 }
 """Sets of labels, by the first of each: that of `new_rule`, another, and words that mean something else."""
 
-TEMPLATES: Mapping[str, str] = {"arrow": new_rule.TASK.template, "output": "Input: {word} Output:"}
+TEMPLATES: Mapping[str, str] = {"arrow": cued_words.TASK.template, "output": "Input: {word} Output:"}
 
 KNOWN = ("antonyms", "capitals", "past", "plurals")
 """Tasks that a model knows."""
@@ -127,8 +127,8 @@ class VoteLesson:
             task, shown = controls.own(data, setting.k, setting.seed)
             return cls(checkpoint, task, (), shown, tasks.queries(data, setting.n_queries, setting.seed), ())
         labels = LABELS[setting.labels]
-        task = replace(new_rule.TASK, template=TEMPLATES[setting.template], labels=labels)
-        data = new_rule.data(setting.cue, setting.seed, rule, 2 * setting.k, setting.n_queries)
+        task = replace(cued_words.TASK, template=TEMPLATES[setting.template], labels=labels)
+        data = cued_words.data(setting.cue, setting.seed, rule, 2 * setting.k, setting.n_queries)
         train, test = ([replace(e, answer=labels[e.label or 0]) for e in its] for its in (data.train, data.test))
         return cls(checkpoint, task, labels, train[: setting.k], test, train[setting.k :])
 

@@ -201,7 +201,7 @@ EXPLORED = (
     "intro",
     *("chapters/keys_queries_values", "chapters/gradient_descent_as_attention", "chapters/attention_as_weight_update"),
     "chapters/what_softmax_does",
-    *("chapters/agreement", "chapters/idea_it_inspired", "chapters/verdict"),
+    *("chapters/agreement", "chapters/new_rule", "chapters/idea_it_inspired", "chapters/verdict"),
     "reference/laboratory",
 )
 """Pages that have every explorable of the main line between them."""

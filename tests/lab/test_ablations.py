@@ -4,10 +4,10 @@ import pytest
 import torch
 from toy_study import rows
 
-from explainer.compare import controls
+from explainer.compare import controls, cued_words
 from explainer.data import tasks
 from explainer.models import architectures, scoring
-from explainer_lab import ablations, new_rule
+from explainer_lab import ablations
 from explainer_lab.ablations import Ablations
 
 
@@ -41,7 +41,7 @@ def test_a_held_module_gives_its_mean_at_all_tokens_but_the_first(checkpoint):
 
 
 def test_nothing_held_answers_as_the_model_does(table, checkpoint):
-    data = new_rule.data("suffix", 0, "A", 4, 8)
+    data = cued_words.data("suffix", 0, "A", 4, 8)
     task, examples = controls.own(data, 4, 0)
     queries = tasks.queries(data, 8, 0)
     prompts, right = [*map(task.prompt, queries)], 0

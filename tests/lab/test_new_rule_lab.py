@@ -9,12 +9,12 @@ from published_grids import INTERVENTIONS
 from toy_study import column, rows
 
 from explainer.compare import cued_words
-from explainer.compare.cued_words import CUES
+from explainer.compare.cued_words import CUES, LABELS
 from explainer.data import tasks
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
 from explainer_lab.minimal_pairs import LESSONS, Lesson
-from explainer_lab.new_rule import LABELS, NewRule, _Rules
+from explainer_lab.new_rule import NewRule, _Rules
 
 K, N = 4, 8
 
@@ -73,7 +73,7 @@ def test_the_cue_is_what_words_of_a_label_have_in_common():
 
 
 def test_the_assignment_is_drawn_anew_by_each_seed():
-    drawn = Counter(tuple(new_rule._labels_of_cues("suffix", seed)[0]) for seed in range(40))
+    drawn = Counter(tuple(cued_words.draw_labels("suffix", seed)[0]) for seed in range(40))
     assert len(drawn) > 12 and max(drawn.values()) < 8
     assert _Rules(setting(), None).words == _Rules(setting(training="text"), None).words
     assert "batch" in setting(training="all weights", batch=2).slug and "batch" not in setting().slug
@@ -89,7 +89,7 @@ def test_shuffled_labels_say_nothing():
 def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
     """Summed once more, from the attention weights that the model itself returns."""
     examples = rules.demonstrations(LESSONS[0])
-    shown = circuits.TokenSpans.of(checkpoint, new_rule.TASK, examples)
+    shown = circuits.TokenSpans.of(checkpoint, cued_words.TASK, examples)
     found = new_rule._label_votes(checkpoint, examples, rules.prompts)
     for i in (0, N - 1):
         stem = scoring.answer_prefixes(checkpoint, rules.prompts, LABELS)[i]
@@ -148,8 +148,8 @@ def test_answers_are_the_most_probable_labels(tables, rules, checkpoint):
 
 def telling(rules):
     """The token of each label that tells it from the others."""
-    asked = [new_rule.label_words([("", 0)], [label]) for label in range(4)]
-    return [scoring.distinguishing_tokens(rules.checkpoint, new_rule.TASK, each)[0] for each in asked]
+    asked = [cued_words.label_words([("", 0)], [label]) for label in range(4)]
+    return [scoring.distinguishing_tokens(rules.checkpoint, cued_words.TASK, each)[0] for each in asked]
 
 
 def test_what_is_put_in_and_taken_out(tables, rules, checkpoint, trained):

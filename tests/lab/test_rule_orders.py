@@ -8,11 +8,12 @@ import torch
 from published_grids import INTERVENTIONS
 from toy_study import column, rows
 
+from explainer.compare import cued_words
+from explainer.compare.cued_words import LABELS, TASK
 from explainer.errors import CheckpointError
 from explainer.models import finetuning, interventions, scoring
-from explainer_lab import lab_lessons, new_rule, rule_orders
+from explainer_lab import lab_lessons, rule_orders
 from explainer_lab.minimal_pairs import LESSONS, Lesson
-from explainer_lab.new_rule import LABELS, TASK
 from explainer_lab.rule_orders import RuleOrders
 
 K, N, ORDERS = 8, 8, 4
@@ -75,7 +76,7 @@ def test_a_part_along_itself_is_the_whole_and_another_rule_is_about_other_labels
 def test_answers_are_those_of_each_training_by_itself(tables, setting, checkpoint):
     right, empty = [], scoring.encode(checkpoint, "")
     for rule in "AB":
-        data = new_rule.data("suffix", 0, rule, 2 * K, N)
+        data = cued_words.data("suffix", 0, rule, 2 * K, N)
         labels = torch.tensor([query.label for query in data.test])
         prompts = [TASK.prompt(query) for query in data.test]
         tokens = torch.tensor(scoring.label_tokens(checkpoint, TASK, data.test))
@@ -101,7 +102,7 @@ def test_every_intervention_stands_in_both_directions_and_a_whole_one_answers_as
 
 
 def test_weights_that_are_matched_come_nearer_to_the_context_and_the_model_keeps_its_own(setting, checkpoint):
-    data, empty = new_rule.data("suffix", 0, "A", K, 6 * K + N), scoring.encode(checkpoint, "")
+    data, empty = cued_words.data("suffix", 0, "A", K, 6 * K + N), scoring.encode(checkpoint, "")
     context = lab_lessons.context(checkpoint, TASK, data.train)
     (*prompts,) = (TASK.prompt(query) for query in data.test)
     before = {name: W.clone() for name, W in checkpoint.model.named_parameters()}

@@ -20,11 +20,20 @@ from explainer.explorables.computed_explorables import (
     TwoNeurons,
 )
 from explainer.explorables.explorable_base import Explorable
-from explainer.explorables.measured_explorables import Bets, Contrast, Ladder, RealHead, Swap, WhichBox, Yardstick
+from explainer.explorables.measured_explorables import (
+    Bets,
+    Contrast,
+    Ladder,
+    LearnRule,
+    RealHead,
+    Swap,
+    WhichBox,
+    Yardstick,
+)
 from explainer.explorables.similarity_explorer import SimilarityExplorer
 
 __all__ = [
     "AgeWeights", "Bets", "BracketMove", "Contrast", "Explorable", "InContextRegression", "Ladder",
-    "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead",
+    "LearnRule", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead",
     "SimilarityExplorer", "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox", "Yardstick",
 ]  # fmt: skip

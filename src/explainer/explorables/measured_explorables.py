@@ -66,6 +66,41 @@ class RealHead(Explorable):
         return running_prompt_explorables.measured_head()
 
 
+class LearnRule(Explorable):
+    """Eight new words after sixteen lines of a made-up rule: the reader's labels, GPT's, and the vote of ten heads.
+
+    Traits: `answers`, the reader's labels so far, by number; `shown`, whether GPT's stand beside words that are not
+    answered yet; `target`, the label to whose lines `dose` per cent of the ten heads' attention to labels is moved, as
+    in the study *The vote*; `rule`, what is stored.
+    """
+
+    name = "learn_rule"
+    question = "Sixteen lines of a made-up rule: do you learn it better than GPT?"
+    height = 560
+    provenance = (
+        "Stored: the first reported draw of suffixes (seed 0, fixed beforehand) and its first eight queries; "
+        "{checkpoint}, float32; computed by explainer.explorables.LearnRule.store()."
+    )
+    digits = 3
+
+    answers = traitlets.List(traitlets.Int(min=0, max=3), maxlen=8)
+    shown = traitlets.Bool(False)
+    target = traitlets.Int(3, min=0, max=3)
+    dose = traitlets.Enum((0, 20, 50, 100), 0)
+    rule = Stored()
+
+    def caption(self) -> str:
+        """The picture has what a reader opens word by word."""
+        return f"{self.question} The picture shows all answers; with JavaScript, this figure asks you first."
+
+    @classmethod
+    def measured(cls) -> dict[str, Any]:
+        """Lines, queries and answers: `rule_explorables.measured_rule`."""
+        from explainer.explorables import rule_explorables  # noqa: PLC0415 - torch is slow to import
+
+        return rule_explorables.measured_rule()
+
+
 class Swap(Explorable):
     """SimAOU of a context and a training in each layer, where one of them gets other texts than the other.
 

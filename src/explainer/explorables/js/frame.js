@@ -3,6 +3,7 @@
 //   question, hint: what it asks, and what can be done;
 //   traits: the names of all that its drawing depends on;
 //   panels(state), describe(state): the drawing, and its result in words, which only a screen reader speaks;
+//   printed: what a still shows of the state that a reader opens only step by step;
 //   sliders: see `slider`;
 //   lists(state): [trait, label, [value, text, whether it is disabled]] for each trait that is chosen from a list;
 //   handles(state): { panel, label, plane, at, move, horizontal } for each point that is dragged;
@@ -13,11 +14,10 @@ import { add, scale } from "./algebra.js";
 import { WIDTH, compose, panelSvg } from "./drawing.js";
 import { fixed, vector } from "./numbers.js";
 
-export const explorable = (view) => ({
-  render: (context) => mount({ ...PLAIN, ...view }, context),
-  still: (state) => compose(view.panels(state), view.describe(state)),
-  describe: view.describe,
-});
+export const explorable = (view) => {
+  const printed = (state) => ({ ...state, ...view.printed }), describe = (state) => view.describe(printed(state));
+  return { render: (context) => mount({ ...PLAIN, ...view }, context), still: (state) => compose(view.panels(printed(state)), describe(state)), describe };
+};
 
 const none = () => [];
 const PLAIN = { sliders: [], lists: none, handles: none, answers: none, extend() {} };
