@@ -34,6 +34,6 @@ from explainer.explorables.similarity_explorer import SimilarityExplorer
 
 __all__ = [
     "AgeWeights", "Bets", "BracketMove", "Contrast", "Explorable", "InContextRegression", "Ladder",
-    "LearnRule", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane", "RealHead",
-    "SimilarityExplorer", "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox", "Yardstick",
+    "LearnRule", "MemoryOrRidge", "MomentumWindow", "NoiseValue", "OneHead", "OnePlane", "OneStep", "PhasePlane",
+    "RealHead", "SimilarityExplorer", "SoftmaxBend", "Swap", "ThreeTokens", "TwoNeurons", "WhichBox", "Yardstick",
 ]  # fmt: skip
