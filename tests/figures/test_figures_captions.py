@@ -28,7 +28,7 @@ def test_a_stored_result_of_another_checkpoint_than_the_readers_says_so(monkeypa
 
 def test_figures_tables_and_explorables_say_it(monkeypatch):
     provenance = reporting.provenance(agreement_results.pairs("agreement", seed=0))
-    own = {"caption": "A caption.", "alt": "Alt."}
+    own = {"title": "A title.", "caption": "A caption.", "alt": "Alt."}
     told = {"stored": own, "more": own | {"provenance": "{provenance} Quoted."},
             "starter": own | {"provenance": "Stored: {checkpoint}."}, "live": own}  # fmt: skip
     monkeypatch.setattr(figure_texts, "_texts", lambda chapter: told)
@@ -38,9 +38,10 @@ def test_figures_tables_and_explorables_say_it(monkeypatch):
     for name, given in (("stored", provenance), ("stored", (provenance, provenance)), ("more", provenance)):
         figure = words.figure(name, go.Figure(), provenance=given)
         figure._ipython_display_()
-        assert f"<strong>{SAID}.</strong> A caption." in shown[-1]["text/html"]
+        assert f"<strong>{SAID}.</strong> <strong>A title.</strong> A caption." in shown[-1]["text/html"]
         assert SAID in _figure_html(SimpleNamespace(content=shown[-2].to_plotly_json()))
-        assert [*shown[-2].layout.meta["explainer"]] == ["caption", "alt", "provenance", "sample", "checkpoint"]
+        parts = "title", "caption", "alt", "provenance", "sample", "checkpoint"
+        assert tuple(shown[-2].layout.meta["explainer"]) == parts
         assert SAID in words.table(name, ["a"], [["b"]], provenance=given)._repr_mimebundle_()["text/html"]
     assert figure.provenance == f"{provenance} Quoted."
     assert words.figure("starter", go.Figure()).provenance == f"Stored: {STARTER}."
@@ -58,10 +59,11 @@ def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypat
     assert below == (' class="xp-sample"><summary>How it was measured</summary><p>20 draws &amp; more.</p></details>')
     shown = []
     monkeypatch.setattr(figure_texts, "display", lambda of, **_: shown.append(of))
-    figure_texts._Captioned({}, "See.", "Alt.", "Live.", "20 draws.")._ipython_display_()
-    figure = SimpleNamespace(content=shown[0].to_plotly_json())
-    assert "See.<details" in _figure_html(figure) and "<p>20 draws.</p></details></figcaption>" in _figure_html(figure)
-    assert "See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
+    figure_texts._Captioned({}, "<T>.", "See.", "Alt.", "Live.", "20 draws.")._ipython_display_()
+    figure = _figure_html(SimpleNamespace(content=shown[0].to_plotly_json()))
+    assert '</span> <strong class="xp-title">&lt;T&gt;.</strong> See.<details' in figure
+    assert "<p>20 draws.</p></details></figcaption>" in figure
+    assert "<strong>&lt;T&gt;.</strong> See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
     drawing = figure_texts._Drawing("<svg x><svg ></svg></svg>", "C & d.", 'An "alt".')._repr_mimebundle_()["text/html"]
     drawn = '<svg role="img" aria-label="An &quot;alt&quot;." x><svg ></svg></svg><figcaption>C &amp; d.</figcaption>'
     assert drawn in drawing

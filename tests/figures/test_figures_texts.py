@@ -20,7 +20,7 @@ WORDS = ROOT / "src" / "explainer" / "figures" / "words"
 @pytest.fixture
 def words(monkeypatch):
     own = {
-        "a": {"caption": "n = {n},\nof {of:.1f}.", "alt": "At {of[GD]:.0%}: {tokens[0]!r}.", "provenance": "Live."},
+        "a": {"title": "T.", "caption": "n = {n},\nof {of:.1f}.", "alt": "At {of[GD]:.0%}: {tokens[0]!r}."},
         "b": {"caption": "C.", "head": ["<i>x</i>", "y"], "rows": [["one", "{n:.2f}"]]},
         "c": {"caption": "C.", "sample": "{n} draws.", "head": ["x"], "rows": [], "facts": "seed {n}"},
     }
@@ -29,7 +29,8 @@ def words(monkeypatch):
 
 
 def test_numbers_are_filled_in_one_by_one(words):
-    shown = words.figure("a", go.Figure(), n=3, of={"GD": 0.11, "Adam": 0.25}, tokens=["  two spaces"])
+    values = {"n": 3, "of": {"GD": 0.11, "Adam": 0.25}, "tokens": ["  two spaces"], "provenance": "Live."}
+    shown = words.figure("a", go.Figure(), **values)
     assert (shown.caption, shown.alt, shown.provenance) == (
         "n = 3, of GD 0.1, Adam 0.2.",
         "At 11%: '  two spaces'.",
@@ -138,3 +139,15 @@ def test_every_text_is_shown_and_every_figure_has_one(path):
     code = code_of(path.stem)
     assert set(re.findall(r'texts\.(?:figure|table|drawing)\(\s*"(\w+)"', code)) == written
     assert f'Texts("{path.stem}")' in code
+
+
+@pytest.mark.parametrize("path", sorted(WORDS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_figure_has_a_title_of_one_sentence(path):
+    if path.stem == "drawings":
+        return
+    own = tomllib.loads(path.read_text("utf-8"))
+    figures = set(re.findall(r'texts\.figure\(\s*"(\w+)"', code_of(path.stem)))
+    assert figures == {name for name, words in own.items() if "title" in words}
+    for name in figures:
+        title = own[name]["title"]
+        assert re.fullmatch(r"[A-Z][^.:!?{}]+\.", title) and len(title.split()) <= 14, (name, title)

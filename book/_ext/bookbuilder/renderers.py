@@ -135,11 +135,12 @@ def _figure_html(data: Any) -> str:
     meta = (layout.pop("meta", None) or {}).get("explainer", {})
     drawing = {"data": figure["data"], "layout": layout, "frames": figure.get("frames")}
     alt = html.escape(meta.get("alt", "Interactive figure"), quote=True)
+    parts = ("provenance", "caption", "sample", "checkpoint", "title")
     return (
         f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
         f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
         f'<script type="application/json">{by_role(script_json(drawing))}</script></div>'
-        f"{figcaption(*(meta.get(part, '') for part in ('provenance', 'caption', 'sample', 'checkpoint')))}"
+        f"{figcaption(*(meta.get(part, '') for part in parts))}"
         f"{data_table(drawing)}</figure>"
     )
 

@@ -53,22 +53,24 @@ def badge(provenance: str, checkpoint: str = "") -> str:
     return f'<span class="xp-badge xp-{kind.lower()}" tabindex="0">{kind}{of}{more}</span>'
 
 
-def figcaption(provenance: str, caption: str, sample: str = "", checkpoint: str = "") -> str:
-    """A caption in two parts: origin and what to see, then, smaller and folded on a phone, how it was measured."""
+def figcaption(provenance: str, caption: str, sample: str = "", checkpoint: str = "", title: str = "") -> str:
+    """A caption in two parts: origin, title, what to see; then, smaller and folded on a phone, how it was measured."""
     below = f'<details class="xp-sample"><summary>{_SAMPLE}</summary><p>{html.escape(sample)}</p></details>'
     origin = badge(provenance, checkpoint) if provenance else ""
-    return f"<figcaption>{origin} {html.escape(caption)}{below if sample else ''}</figcaption>"
+    bold = f'<strong class="xp-title">{html.escape(title)}</strong> ' if title else ""
+    return f"<figcaption>{origin} {bold}{html.escape(caption)}{below if sample else ''}</figcaption>"
 
 
 @dataclass(frozen=True)
 class _Captioned:
-    """A Plotly figure with its caption, its text alternative and where its numbers come from.
+    """A Plotly figure with its title, its caption, its text alternative and where its numbers come from.
 
     `sample` is the second part of the caption: how many were measured, and what an interval is. `checkpoint` is that of
     stored numbers.
     """
 
     figure: go.Figure
+    title: str
     caption: str
     alt: str
     provenance: str
@@ -79,11 +81,12 @@ class _Captioned:
         meta = {"explainer": {name: text for name, text in vars(self).items() if name != "figure"}}
         display(go.Figure(self.figure).update_layout(meta=meta, template=TEMPLATE))
         other = _of_checkpoint(self.checkpoint)
-        bold = other and f"<strong>Stored{html.escape(other)}.</strong> "
+        stored = other and f"<strong>Stored{html.escape(other)}.</strong> "
         below = f" <small>{html.escape(self.sample)}</small>" if self.sample else ""
-        text = f"{bold}{html.escape(self.caption)}{below} <em>{html.escape(self.provenance)}</em>"
+        said = f"<strong>{html.escape(self.title)}</strong> {html.escape(self.caption)}"
+        text = f"{stored}{said}{below} <em>{html.escape(self.provenance)}</em>"
         text = f'<p class="xp-caption">{text}</p>'
-        display({"text/html": text, "text/plain": self.caption, CAPTION_MIME: {}}, raw=True)
+        display({"text/html": text, "text/plain": f"{self.title} {self.caption}", CAPTION_MIME: {}}, raw=True)
 
 
 @dataclass(frozen=True)
@@ -155,12 +158,13 @@ def _filled(text: str, values: Mapping[str, Any]) -> str:
 class Texts:
     """The texts of one chapter, put around what it draws.
 
-    `texts = Texts("comparison")`, then `texts.figure("overview", drawn, n=6, provenance=origin)`: `caption`, `alt` and
-    `provenance`, where the numbers come from, are those below `[overview]` in `words/comparison.toml`, with {n} filled
-    in, and so is `sample`, the second part of a caption, if there is one: how many were measured, and what an interval
-    is. Without a `provenance` there, the given one is used, or several of a tuple in a row. Without either the figure
-    is live, took what the cells since the last figure took, and says the `facts` of the file, like seeds. Raises
-    KeyError for a figure without texts and for a value that a text needs and does not get.
+    `texts = Texts("comparison")`, then `texts.figure("overview", drawn, n=6, provenance=origin)`: `title`, a sentence
+    that says what one sees, `caption`, `alt` and `provenance`, where the numbers come from, are those below
+    `[overview]` in `words/comparison.toml`, with {n} filled in, and so is `sample`, the second part of a caption, if
+    there is one: how many were measured, and what an interval is. Without a `provenance` there, the given one is used,
+    or several of a tuple in a row. Without either the figure is live, took what the cells since the last figure took,
+    and says the `facts` of the file, like seeds. Raises KeyError for a figure without texts and for a value that a text
+    needs and does not get.
     """
 
     def __init__(self, chapter: str):
@@ -169,8 +173,8 @@ class Texts:
         self._seconds = _clock(shell).read if shell else lambda: 0.0
 
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> _Captioned:
-        """A Plotly figure with its caption, its text alternative and its origin."""
-        texts = {key: self._text(name, key, values) for key in ("caption", "alt", "sample")}
+        """A Plotly figure with its title, its caption, its text alternative and its origin."""
+        texts = {key: self._text(name, key, values) for key in ("title", "caption", "alt", "sample")}
         return _Captioned(drawn, **texts, **self._origin(name, values))
 
     def drawing(self, name: str, svg: str) -> _Drawing:
