@@ -14,21 +14,10 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 import explainer
-from bookbuilder import (
-    bibliography,
-    colours,
-    executed,
-    glossary,
-    notation,
-    numbering,
-    search,
-    sheets,
-    shown,
-    teaching,
-    vendored,
-)  # fmt: skip
+from bookbuilder import bibliography, colours, executed, glossary, notation, search, sheets, shown, teaching, vendored
 from bookbuilder.directives import contents_of, directive, drawing, environment, executed_copy, executions, explorable
 from bookbuilder.explorables import put_stills
+from bookbuilder.numbering import numbered, write_pages
 from bookbuilder.pages import main_line, path_of, title
 from bookbuilder.renderers import PLUGINS
 from bookbuilder.repository import branch, public_address, site_address
@@ -203,7 +192,7 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
     """Give a page the scripts that it needs and a button for errors."""
     body, edition = context.get("body", ""), edition_of(app)
     if pagename != teaching.SLIDES:
-        body = numbering.numbered(body, pagename, Path(app.srcdir), app.config.html_title)
+        body = numbered(body, pagename, Path(app.srcdir), app.config.html_title)
     if edition:
         body = translated(body, edition.said)
     if body:
@@ -217,7 +206,7 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
         if edition:
             app.add_js_file("explainer/words.js", loading_method="defer")
     if doctree is not None:
-        numbering.write_pages(app, pagename, context)
+        write_pages(app, pagename, context)
         words = edition.settings["report"] if edition else shown.REPORT
         context["report"] = shown.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
         app.add_js_file("explainer/report.js", loading_method="defer")
