@@ -152,11 +152,11 @@ def test_a_picture_has_the_colours_of_the_page_its_caption_and_its_licence(opene
                 continue
             assert not re.search(r"var\(|currentColor|class=\"explorable", content.decode())
             pictures.append(ElementTree.fromstring(content))
-            said = " ".join(" ".join("".join(part.itertext()) for part in pictures[-1].iter("{*}text")).split())
+            said = " ".join(" ".join("".join(part.itertext()) for part in pictures[-1].findall(".//{*}text")).split())
             caption = " ".join(page.locator(f"#fig-{figure} figcaption").evaluate(CAPTION).split())
             assert caption.startswith("Figure ") and caption in said and "· MIT License" in said
-    papers = [next(picture.iter("{*}rect")).get("fill") for picture in pictures]
-    inks = [[g for g in picture if g.tag.endswith("}g")][-1].get("fill") for picture in pictures]
+    papers = [picture.find("{*}rect").get("fill") for picture in pictures]
+    inks = [picture.findall("{*}g")[-1].get("fill") for picture in pictures]
     assert len({*papers, *inks}) == 4 and all(colour.startswith("rgb(") for colour in (*papers, *inks))
 
 
