@@ -294,7 +294,7 @@ def test_an_explorable_that_cannot_start_says_so_and_keeps_its_picture(visit, pa
     page.reload()
     for place in page.locator(".xp-widget[data-model]").all():
         place.scroll_into_view_if_needed()
-        caption = place.locator("figcaption", has_text=line)
+        caption = place.locator(".xp-still", has_text=line)
         caption.wait_for()
         assert not re.search("interactive|交互", caption.inner_text())
         assert place.locator("svg").count() == 1

@@ -5,6 +5,7 @@ import math
 import re
 from xml.etree import ElementTree
 
+import jsonschema
 import numpy as np
 import pytest
 import torch
@@ -178,8 +179,13 @@ def test_traits_refuse(of, traits, message):
 
 
 def test_view_says_what_stands_under_its_still(explorable):
-    view = explorable()._repr_mimebundle_()[0][WIDGET_MIME]["explainer"]
+    widget = explorable()
+    view = widget._repr_mimebundle_()[0][WIDGET_MIME]["explainer"]
     assert view["caption"].startswith(explorable.question) and view["height"] > 300
+    given = {name: value for name, value in widget.state().items() if value is not None and not isinstance(value, dict)}
+    assert {*given} - {"induction"} <= {*view["traits"]}
+    for name, form in view["traits"].items():
+        assert name not in given or jsonschema.validate(given[name], form) is None
 
 
 # In a browser: a page with nothing but two instances of each explorable

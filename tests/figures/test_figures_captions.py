@@ -40,7 +40,7 @@ def test_figures_tables_and_explorables_say_it(monkeypatch):
         figure._ipython_display_()
         assert f"<strong>{SAID}.</strong> <strong>A title.</strong> A caption." in shown[-1]["text/html"]
         assert SAID in _figure_html(SimpleNamespace(content=shown[-2].to_plotly_json()))
-        parts = "title", "caption", "alt", "provenance", "sample", "checkpoint"
+        parts = "title", "caption", "alt", "provenance", "sample", "checkpoint", "name"
         assert tuple(shown[-2].layout.meta["explainer"]) == parts
         assert SAID in words.table(name, ["a"], [["b"]], provenance=given)._repr_mimebundle_()["text/html"]
     assert figure.provenance == f"{provenance} Quoted."

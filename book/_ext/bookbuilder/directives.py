@@ -59,7 +59,7 @@ def explorable(here: Directive, name: str) -> list[nodes.Node]:
     bundle = widget._repr_mimebundle_()
     view = (bundle[0] if isinstance(bundle, tuple) else bundle)[WIDGET_MIME]
     state = {k: v for k, v in widget.get_state().items() if not k.endswith("_id") and k != "layout"}
-    view["explainer"]["fallback"] = fallback(state, view["explainer"]["caption"])
+    view["explainer"]["fallback"] = fallback(state)
     model = {"model_name": "AnyModel", "model_module": "anywidget", "model_module_version": "*", "state": state}
     tag = f'<script type="{STATE_MIME}">{script_json({"state": {view["model_id"]: model}})}</script>'
     return _html(tag + widget_html(view))

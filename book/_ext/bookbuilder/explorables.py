@@ -1,7 +1,6 @@
 """JavaScript that Node.js runs for a build: the stills of explorables, which pages show before and without scripts."""
 
 import hashlib
-import html
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ from explainer.errors import ExplainerError
 
 ROOT = Path(__file__).parents[3]
 """The checkout, with package.json and node_modules."""
+_NOTE = "With JavaScript, this figure is interactive."
 _STILLS = ROOT / "_build" / "stills"
 
 _DRAW = """
@@ -68,9 +68,9 @@ def still(widget: Mapping[str, Any]) -> str:
     return kept.read_text("utf-8")
 
 
-def fallback(widget: Mapping[str, Any], caption: str) -> str:
-    """The figure without JavaScript: the still of an explorable in a state, with its caption."""
-    return f'<figure class="explorable">{still(widget)}<figcaption>{html.escape(caption)}</figcaption></figure>'
+def fallback(widget: Mapping[str, Any]) -> str:
+    """The figure without JavaScript: the still of an explorable in a state, and what it is."""
+    return f'<div class="explorable">{still(widget)}</div><p class="xp-still">{_NOTE}</p>'
 
 
 def put_stills(notebook: Mapping[str, Any]) -> None:
@@ -80,4 +80,4 @@ def put_stills(notebook: Mapping[str, Any]) -> None:
         view = output.get("data", {}).get(WIDGET_MIME, {})
         if "explainer" in view and view["model_id"] in models:  # a chapter that failed keeps no models
             extra, model = view["explainer"], models[view["model_id"]]
-            extra["fallback"] = fallback(model["state"], extra["caption"])
+            extra["fallback"] = fallback(model["state"])

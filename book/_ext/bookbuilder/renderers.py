@@ -13,7 +13,7 @@ from docutils import nodes
 
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
 from explainer.figures.figure_base import PALETTE
-from explainer.figures.figure_texts import KINDS, badge, figcaption
+from explainer.figures.figure_texts import KINDS, badge, figcaption, figure_tag
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 STATE_MIME = "application/vnd.jupyter.widget-state+json"
@@ -137,7 +137,7 @@ def _figure_html(data: Any) -> str:
     alt = html.escape(meta.get("alt", "Interactive figure"), quote=True)
     parts = ("provenance", "caption", "sample", "checkpoint", "title")
     return (
-        f'<figure class="xp-figure"><div class="xp-plotly" role="group" aria-label="{alt}" '
+        f'{figure_tag(meta.get("name", ""), "xp-figure")}<div class="xp-plotly" role="group" aria-label="{alt}" '
         f'style="min-height:{int(layout.get("height") or 450)}px"><p class="xp-wait">{alt}</p>'
         f'<script type="application/json">{by_role(script_json(drawing))}</script></div>'
         f"{figcaption(*(meta.get(part, '') for part in parts))}"
@@ -150,13 +150,16 @@ def widget_html(view: Mapping) -> str:
     extra = view.get("explainer") or {}
     fallback = extra.get("fallback") or "<p>This control needs a running notebook.</p>"
     tag = {k: v for k, v in view.items() if k != "explainer"}
-    origin = extra.get("provenance") and badge(extra["provenance"], extra.get("checkpoint", ""))
-    provenance = f'<p class="xp-origin">{origin}</p>' if origin else ""
-    return (
-        f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px">'
+    place = (
+        f'<div class="xp-widget" style="min-height:{int(extra.get("height", 0))}px" '
+        f'data-traits="{html.escape(json.dumps(extra.get("traits", {}), separators=(",", ":")))}">'
         f'<div class="xp-fallback">{fallback}</div>'
-        f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>{provenance}'
+        f'<script type="{WIDGET_MIME}">{script_json(tag)}</script></div>'
     )
+    if "name" not in extra:
+        return place
+    caption = figcaption(*(extra[part] for part in ("provenance", "caption")), checkpoint=extra["checkpoint"])
+    return f"{figure_tag(extra['name'], 'xp-figure xp-explorable')}{place}{caption}</figure>"
 
 
 def frame_html(table: str) -> str:

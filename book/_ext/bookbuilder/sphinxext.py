@@ -17,6 +17,7 @@ import explainer
 from bookbuilder import bibliography, colours, executed, glossary, notation, search, sheets, shown, teaching, vendored
 from bookbuilder.directives import contents_of, directive, drawing, environment, executed_copy, executions, explorable
 from bookbuilder.explorables import put_stills
+from bookbuilder.numbering import numbered, write_pages
 from bookbuilder.pages import main_line, path_of, title
 from bookbuilder.renderers import PLUGINS
 from bookbuilder.repository import branch, public_address, site_address
@@ -41,6 +42,7 @@ _SCRIPTS = {  # what a page's HTML has, and what then serves it
     "xp-term": "terms.js",
     'class="xp-plotly"': "plotly-host.js",
     'class="xp-widget"': "afm-host.js",
+    'id="xp-figures"': "figures.js",
 }
 _FORMULA_AND_MARK = re.compile(r'(<span class="math[^>]*>[^<]*</span>)([，。：；？！、）.,:;?!)]+)')
 """No line begins with a mark that ends something."""
@@ -188,8 +190,10 @@ def _declare_parallel(app: Sphinx, *_: Any) -> None:
 
 def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
     """Give a page the scripts that it needs and a button for errors."""
-    body = context.get("body", "")
-    if edition := edition_of(app):
+    body, edition = context.get("body", ""), edition_of(app)
+    if pagename != teaching.SLIDES:
+        body = numbered(body, pagename, Path(app.srcdir), app.config.html_title)
+    if edition:
         body = translated(body, edition.said)
     if body:
         context["body"] = body = _FORMULA_AND_MARK.sub(r'<span class="xp-together">\1\2</span>', body)
@@ -202,6 +206,7 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
         if edition:
             app.add_js_file("explainer/words.js", loading_method="defer")
     if doctree is not None:
+        write_pages(app, pagename, context)
         words = edition.settings["report"] if edition else shown.REPORT
         context["report"] = shown.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
         app.add_js_file("explainer/report.js", loading_method="defer")
@@ -284,4 +289,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", teaching.as_slides)
     app.connect("build-finished", _finish)
     # Another number reads every page anew: what an older version of this extension made of them is no more valid.
-    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 5}
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 6}

@@ -1,6 +1,7 @@
 """What all explorables share: traits that refuse what cannot be drawn, and the widget with its module."""
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any, ClassVar
@@ -66,6 +67,28 @@ class Stored(traitlets.Dict):
         return {} if obj is None else obj.stored()
 
 
+def _form(trait: traitlets.TraitType) -> dict[str, Any]:
+    """The JSON schema of what a reader may put into a trait, and so an address; none of results and of the rest."""
+    if isinstance(trait, Rows):
+        pair = {"type": "array", "prefixItems": [{"minimum": -limit, "maximum": limit} for limit in trait.limits]}
+        pair |= {"minItems": 2, "maxItems": 2}
+        several = {"type": "array", "minItems": trait.fewest, "maxItems": trait.most, "items": pair}
+        return pair if isinstance(trait, Pair) else several
+    if isinstance(trait, traitlets.List):
+        item = trait._trait and _form(trait._trait)
+        lengths = {"minItems": trait._minlen, "maxItems": min(trait._maxlen, 99)}
+        return {"type": "array", "items": item, **lengths} if item else {}
+    if isinstance(trait, traitlets.Enum):
+        return {"enum": list(trait.values)}
+    if isinstance(trait, traitlets.Unicode):
+        return {"type": "string", "maxLength": 200}
+    if isinstance(trait, traitlets.Float | traitlets.Int):
+        ends = {"minimum": trait.min, "maximum": trait.max}
+        kind = "integer" if isinstance(trait, traitlets.Int) else "number"
+        return {"type": kind} | {name: end for name, end in ends.items() if end is not None and abs(end) != math.inf}
+    return {"enum": [False, True]} if isinstance(trait, traitlets.Bool) else {}
+
+
 class Explorable(anywidget.AnyWidget):
     """A figure with state: subclasses name their module, the room they need and what they answer.
 
@@ -117,13 +140,17 @@ class Explorable(anywidget.AnyWidget):
         replace_file(cls.folder / f"{cls.name}.json", "{\n" + ",\n".join(lines) + "\n}\n")
 
     def caption(self) -> str:
-        """What stands under a picture of its starting state, where a page shows one in its place."""
-        return f"{self.question} With JavaScript, this figure is interactive; the picture shows its starting state."
+        """What stands under it."""
+        return self.question
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
             bundle[0][_VIEW_MIME]["explainer"] = {
+                "name": self.name,
+                "traits": {
+                    name: form for name, trait in self.traits(explorable=True).items() if (form := _form(trait))
+                },
                 "caption": self.caption(),
                 "height": self.height,
                 "provenance": self.provenance.format(checkpoint=CHECKPOINT.name),

@@ -89,10 +89,6 @@ class LearnRule(Explorable):
     dose = traitlets.Enum((0, 20, 50, 100), 0)
     rule = Stored()
 
-    def caption(self) -> str:
-        """The picture has what a reader opens word by word."""
-        return f"{self.question} The picture shows all answers; with JavaScript, this figure asks you first."
-
     @classmethod
     def measured(cls) -> dict[str, Any]:
         """Lines, queries and answers: `rule_explorables.measured_rule`."""

@@ -119,7 +119,7 @@ class SimilarityExplorer(Explorable):
     seed = traitlets.Int(-1, min=-1)
 
     def caption(self) -> str:
-        """What stands under a picture of its starting state, with the origin of the numbers."""
+        """What stands under it, with the origin of the numbers."""
         return f"{super().caption()} {self.data['made']}"
 
     @classmethod

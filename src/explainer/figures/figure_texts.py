@@ -61,6 +61,11 @@ def figcaption(provenance: str, caption: str, sample: str = "", checkpoint: str 
     return f"<figcaption>{origin} {bold}{html.escape(caption)}{below if sample else ''}</figcaption>"
 
 
+def figure_tag(name: str, classes: str) -> str:
+    """The opening tag of a figure, whose address on its page is its name: `#fig-<name>`."""
+    return f'<figure class="{classes}"' + (f' id="fig-{name}">' if name else ">")
+
+
 @dataclass(frozen=True)
 class _Captioned:
     """A Plotly figure with its title, its caption, its text alternative and where its numbers come from.
@@ -76,6 +81,7 @@ class _Captioned:
     provenance: str
     sample: str = ""
     checkpoint: str = ""
+    name: str = ""
 
     def _ipython_display_(self) -> None:
         meta = {"explainer": {name: text for name, text in vars(self).items() if name != "figure"}}
@@ -96,13 +102,13 @@ class _Drawing:
     svg: str
     caption: str
     alt: str
+    name: str = ""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         light = re.sub(r"var\(--xp-(\w+)", lambda role: f"{role[0]}, {PALETTE[role[1]][0]}", self.svg)  # for notebooks
         picture = light.replace("<svg ", f'<svg role="img" aria-label="{html.escape(self.alt, quote=True)}" ', 1)
-        body = (
-            f'<figure class="xp-figure xp-svg">{picture}<figcaption>{html.escape(self.caption)}</figcaption></figure>'
-        )
+        tag = figure_tag(self.name, "xp-figure xp-svg")
+        body = f"{tag}{picture}<figcaption>{html.escape(self.caption)}</figcaption></figure>"
         return {STATIC_MIME: {"html": body}, "text/html": body, "text/plain": self.alt}
 
 
@@ -116,6 +122,7 @@ class Table:
     provenance: str
     sample: str = ""
     checkpoint: str = ""
+    name: str = ""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         head = "".join(f'<th scope="col">{name}</th>' for name in self.head)
@@ -126,7 +133,8 @@ class Table:
         body = body.replace("\N{NO-BREAK SPACE}[", " [")  # an interval may stand below its estimate
         caption = figcaption(self.provenance, self.caption, self.sample, self.checkpoint)
         table = (
-            '<figure class="xp-table"><div class="pst-scrollable-table-container" tabindex="0"><table class="table">'
+            f'{figure_tag(self.name, "xp-table")}<div class="pst-scrollable-table-container" tabindex="0">'
+            '<table class="table">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{caption}</figure>"
         )
         return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
@@ -175,11 +183,11 @@ class Texts:
     def figure(self, name: str, drawn: go.Figure, **values: Any) -> _Captioned:
         """A Plotly figure with its title, its caption, its text alternative and its origin."""
         texts = {key: self._text(name, key, values) for key in ("title", "caption", "alt", "sample")}
-        return _Captioned(drawn, **texts, **self._origin(name, values))
+        return _Captioned(drawn, **texts, **self._origin(name, values), name=name)
 
     def drawing(self, name: str, svg: str) -> _Drawing:
         """A diagram with its caption and its text alternative."""
-        return _Drawing(svg, *(self._text(name, key, {}) for key in ("caption", "alt")))
+        return _Drawing(svg, *(self._text(name, key, {}) for key in ("caption", "alt")), name)
 
     def table(
         self,
@@ -192,7 +200,7 @@ class Texts:
         own = _texts(self._chapter)[name]
         rows = [[_filled(cell, values) for cell in row] for row in own["rows"]] if rows is None else rows
         texts = {key: self._text(name, key, values) for key in ("caption", "sample")}
-        return Table(head or own["head"], rows, **texts, **self._origin(name, values))
+        return Table(head or own["head"], rows, **texts, **self._origin(name, values), name=name)
 
     def _text(self, name: str, key: str, values: dict[str, Any]) -> str:
         own = _texts(self._chapter)[name]

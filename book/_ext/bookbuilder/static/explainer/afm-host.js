@@ -27,6 +27,22 @@ function load(source) {
   return modules.get(source);
 }
 
+// Whether a value is one that a reader can choose, by the JSON schema of its trait
+const fits = (form, value) => form.enum ? form.enum.includes(value)
+  : form.type === "array" ? Array.isArray(value) && value.length >= form.minItems && value.length <= form.maxItems
+    && value.every((one, i) => fits(form.prefixItems?.[i] ?? form.items, one))
+  : form.type === "string" ? typeof value === "string" && value.length <= form.maxLength
+  : Number.isFinite(value) && !(value < form.minimum || value > form.maximum) && (form.type !== "integer" || Number.isInteger(value));
+
+// What the address asks for: `?name={"trait": value}`. A state that is none of a reader's, or cannot be drawn, asks for nothing.
+function asked(name, forms, state, { default: { still }, storedFor }) {
+  try {
+    const wanted = JSON.parse(new URLSearchParams(location.search).get(name)) ?? {}, all = { ...state, ...wanted };
+    if (!Object.entries(wanted).every(([trait, value]) => Object.hasOwn(forms, trait) && fits(forms[trait], value))) return {};
+    return /NaN|undefined|Infinity/.test(still(all)) ? {} : { ...wanted, ...(storedFor?.(all) && { found: storedFor(all) }) };
+  } catch { return {}; }
+}
+
 async function mount(holder) {
   if (holder.dataset.mounting) return;
   holder.dataset.mounting = "1";
@@ -35,19 +51,23 @@ async function mount(holder) {
     styles.add(state._css);
     document.head.append(Object.assign(document.createElement("style"), { textContent: state._css }));
   }
-  const widget = (await load(state._esm)).default;
-  const el = document.createElement("div");
+  const module = await load(state._esm), forms = JSON.parse(holder.dataset.traits ?? "{}"), start = { ...state };
+  const el = document.createElement("div"), draw = () => module.default.render({ model, el });
   el.className = "xp-view";
-  await widget.render({ model, el });
+  Object.assign(state, asked(holder.closest("figure")?.id.slice(4), forms, state, module));
+  await Promise.resolve().then(draw).catch(() => { el.replaceChildren(); Object.assign(state, start); return draw(); });
+  for (const root of el.children) for (const said of ["role", "aria-label"]) root.removeAttribute(said); // its caption asks the question
   holder.replaceChildren(el);
+  const changed = ([trait]) => JSON.stringify(state[trait]) !== JSON.stringify(start[trait]);
+  holder.explorable = { still: () => module.default.still(state), changed: () => Object.entries(state).filter(([trait]) => trait in forms).filter(changed) };
   holder.dataset.ready = "1";
 }
 
 function attempt(holder) {
   mount(holder).catch((error) => { // the still picture stays
     console.error(error);
-    const caption = holder.querySelector("figcaption");
-    if (caption) caption.textContent = "This figure cannot start in this browser; the picture shows its starting state.";
+    const note = holder.querySelector(".xp-still");
+    if (note) note.textContent = "This figure cannot start in this browser; the picture shows its starting state.";
   });
 }
 
