@@ -29,7 +29,7 @@ from explainer.explorables import (
     TwoNeurons,
 )
 from explainer.figures.figure_base import PALETTE
-from explainer.page import LiveExperiment, LiveGPT
+from explainer.page import LiveAttention, LiveExperiment, LiveGPT
 
 ALL = [getattr(room, name) for room in (explorables, page_room) for name in room.__all__ if name != "Explorable"]
 SOURCES = [file for room in ("explorables", "page") for file in (ROOT / "src/explainer" / room / "js").glob("*.js")]
@@ -302,7 +302,7 @@ MOVING = "document.getAnimations().length"
 @pytest.mark.browser
 def test_brackets_move_in_steps_and_stand_still_where_motion_is_not_wanted(page):
     its = page.locator("#bracket_move")
-    numbers = its.locator(".explorable-panel svg").first.locator("text").all_inner_texts()
+    numbers = its.locator(".explorable-panel svg").first.locator("text").all_text_contents()
     its.get_by_role("button", name="Replay").click()
     assert state_of(page, "bracket_move")["step"] == 1 and page.evaluate(MOVING) == 0
     its.get_by_role("button", name="Next").press("Enter")
@@ -314,9 +314,35 @@ def test_brackets_move_in_steps_and_stand_still_where_motion_is_not_wanted(page)
         assert page.evaluate(MOVING) == 0
     page.emulate_media(reduced_motion="no-preference")
     its.get_by_text("is the same vector: (2, −1)").wait_for(state="attached")
-    assert its.locator(".explorable-panel svg").first.locator("text").all_inner_texts() == numbers
+    assert its.locator(".explorable-panel svg").first.locator("text").all_text_contents() == numbers
     its.get_by_role("button", name="Back").click()
     assert state_of(page, "bracket_move")["step"] == 5 and page.evaluate(MOVING) == 0
+
+
+SMALLEST = """(widget) => Math.min(...[...widget.querySelectorAll("svg text")].map((text) =>
+    parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width / 320))"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "most"), [(390, 760), (768, 620), (1000, 620)])
+def test_flow_of_attention_is_one_screen_and_follows_the_ticks(browser, width, most):
+    with opened(browser, {"live": LiveAttention()}, width=width) as page:
+        its = page.locator("#live")
+        assert its.bounding_box()["height"] <= most and its.evaluate(SMALLEST) >= 11
+        text, dimmed = its.locator("svg text"), its.locator("svg [stroke-dasharray]")
+        lines = ["France → Paris", "Italy → Rome", "Egypt → Cairo", "China → Beijing"]
+        assert "“Tokyo”" in text.all_text_contents() and dimmed.count() == 0
+        for i in (3, 1):
+            line, tick = its.get_by_text(lines[i], exact=True), its.get_by_role("checkbox", name=lines[i])
+            place, area = line.bounding_box(), tick.bounding_box()
+            assert area["y"] < place["y"] and place["y"] + place["height"] < area["y"] + area["height"]
+            tick.press("Space")
+            assert line.bounding_box() == place and text.all_text_contents().count("hidden") == dimmed.count()
+        assert dimmed.count() == 2 and state_of(page, "live")["hidden"] == [1, 3]
+        stored = {tuple(hidden): found for hidden, found, *_ in LiveAttention.stored()["capitals"]["hiding"]}
+        assert f"“{stored[1, 3][0][0].strip()}”" == "“Japan”" in text.all_text_contents()
+        its.get_by_role("button", name="plurals").click()
+        assert "shelf → shelves" in text.all_text_contents() and dimmed.count() == 0
 
 
 @pytest.mark.browser

@@ -78,7 +78,7 @@ class BracketMove(Explorable):
 
     name = "bracket_move"
     question = "How does a gradient step become attention when a pair of brackets moves?"
-    height = 450
+    height = 430
 
     step = traitlets.Int(6, min=1, max=6)
     e_1 = traitlets.List(traitlets.Float(), [1, -0.5], minlen=2, maxlen=2)

@@ -18,6 +18,7 @@ LIMIT = 2.0  # the planes are drawn from -2 to 2
 _VIEW_MIME = "application/vnd.jupyter.widget-view+json"
 _IMPORT = re.compile(r'^import \{ (.+) \} from "(?:\./|#(\w+)/)(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?!default)", re.MULTILINE)
+_COMMENT = re.compile(r"^ *//.*\n", re.MULTILINE)
 
 
 class Rows(traitlets.List):
@@ -173,7 +174,7 @@ def _one_module(source: Path) -> str:
 
     Each imported source becomes a function, called once, that returns what others import of it; it stands before those.
     Sources import by lines `import { a, b } from "./other.js";` (of another room `"#room/other.js"`), and export what
-    they declare.
+    they declare. Lines of comment stay behind.
     """
     texts: dict[Path, str] = {}
     wanted: dict[Path, dict[str, None]] = {}
@@ -187,7 +188,7 @@ def _one_module(source: Path) -> str:
             wanted.setdefault(other, {}).update(dict.fromkeys(names.split(", ")))
             return f"const {{ {names} }} = ${name};"
 
-        texts[file] = _EXPORT.sub("", _IMPORT.sub(imported, file.read_text("utf-8")))
+        texts[file] = _EXPORT.sub("", _IMPORT.sub(imported, _COMMENT.sub("", file.read_text("utf-8"))))
 
     read(source)
     parts = [

@@ -74,15 +74,15 @@ class LiveGPT(_LiveText):
 
 
 class LiveAttention(_LiveText):
-    """The attention of the last token to each demonstration as arrows, beside what the checkpoint expects next.
+    """Arrows from each demonstration to the query, as wide as its last token's attention, and what is expected next.
 
     It is the mean over the heads of the upper third of the layers. The answers with every choice of hidden
-    demonstrations are stored, so that an arrow vanishes, and the others change, without the model.
+    demonstrations are stored, so that an arrow is dimmed, and the others change, without the model.
     """
 
     name = "live_attention"
     question = "Where does a real GPT look before it answers, and what does it expect next?"
-    height = 907
+    height = 390
 
     @classmethod
     def measured(cls) -> dict[str, Any]:

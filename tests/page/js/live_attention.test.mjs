@@ -8,7 +8,7 @@ const found = { of: [pattern, demonstrations, query, []], made: "stored", withou
 const hiding = [[[0], [["y", 0.5]], [null, 0.1], [21, 30, [0, 110]]], [[0, 1], [["x", 0.1]], [null, null], [21, 30, [0, 0]]]];
 const state = { pattern, demonstrations, query, hidden: [], found, presets: { task: { pattern, demonstrations, query, hidden: [], found, hiding } } };
 const hide = (hidden) => { const now = { ...state, hidden }; return { ...now, found: storedFor(now) }; };
-const arrows = (its) => view.still(its).split('stroke-opacity="0.6"').length - 1;
+const arrows = (its) => [...view.still(its).matchAll(/stroke-width="([\d.]+)" stroke-opacity="0.6"|stroke-dasharray/g)].map(([, wide]) => Number(wide ?? 0));
 
 test("attention is the mean over the heads of the upper third of the layers", () => {
   const layer = (a, b) => [[a, b], [a + 10, b]];
@@ -26,12 +26,19 @@ test("each choice of hidden demonstrations has its stored answer, and a text tha
   assert.equal(storedFor({ ...state, query: "f" }), undefined);
 });
 
-test("a demonstration that is hidden has no arrow, and the others' numbers are new", () => {
-  assert.deepEqual([[], [0], [0, 1]].map((hidden) => arrows(hide(hidden))), [2, 1, 0]);
+test("an arrow is as wide as the attention, and that of a line that is hidden is dimmed in its place", () => {
+  assert.deepEqual([[], [0], [0, 1]].map((hidden) => arrows(hide(hidden))), [[3.05, 9], [0, 11], [0, 0]]);
   for (const hidden of [[], [0], [0, 1]]) checkPicture(view, hide(hidden));
   assert.match(view.describe(state), /looks most at demonstration 2: 9 % of its attention/);
   assert.match(view.still(hide([0])), /11 %/);
   assert.doesNotMatch(view.describe(hide([0, 1])), /looks most/);
+});
+
+test("a line of which nothing is found has no arrow and no number", () => {
+  const changed = { ...state, demonstrations: [["a", "b"], ["c", "z"], ["", ""]] };
+  assert.deepEqual(arrows(changed), [3.05]);
+  assert.deepEqual([...view.still(changed).matchAll(/(\d+) %<\/text>/g)].map(([, p]) => +p), [3, 60, 60, 10]);
+  checkPicture(view, changed);
 });
 
 test("without demonstrations and with sixteen the picture is whole", () => {

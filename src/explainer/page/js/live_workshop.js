@@ -37,14 +37,14 @@ export const share = (y, from, p) => [
 ];
 export const earlier = (state) => (isCurrent(state) ? "" : " (earlier)");
 
-const nextPanel = (title, tokens, role) => panel(title, 164,
-  tokens.map(([token, p], i) => [words(0, 44 + 25 * i, clip(named(token), 114)), group(colour(role), share(44 + 25 * i, 118, p))]),
-  hasParts(tokens) ? words(0, 162, "hexadecimal: part of a character; · is a missing byte", SMALL) : "");
+export const PARTS = "hexadecimal: part of a character; · is a missing byte";
+export const likely = (tokens, role, top, step) => tokens.map(([token, p], i) =>
+  [words(0, top + step * i, clip(named(token), 114)), group(colour(role), share(top + step * i, 118, p))]);
+export const nextTitles = (state) => [`Next, without demonstrations${earlier(state)}`,
+  `Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`];
 
-export const answered = (state) => [
-  nextPanel(`Next, without demonstrations${earlier(state)}`, state.found.without, "stone"),
-  nextPanel(`Next, with ${seen({ demonstrations: state.found.of[1], hidden: state.found.of[3] })} of ${state.found.of[1].length}${earlier(state)}`, state.found.with, "context"),
-];
+export const answered = (state) => [[state.found.without, "stone"], [state.found.with, "context"]].map(([tokens, role], i) =>
+  panel(nextTitles(state)[i], 164, likely(tokens, role, 44, 25), hasParts(tokens) ? words(0, 162, PARTS, SMALL) : ""));
 
 // What a link may bring: nothing but short texts, and numbers of demonstrations
 export function fromLink(hash) {
@@ -64,7 +64,7 @@ const STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inher
 const field = (label, put) => element("input", { type: "text", dir: "auto", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
 const write = (input, value) => { if (input.value !== value) input.value = value; };
 
-function demonstrationRow(i, read, change) {
+function demonstrationRow(i, read, change, ticked) {
   const at = (j) => (text) => change({ demonstrations: read().demonstrations.map((pair, k) => (k === i ? pair.with(j, text) : pair)) });
   const box = element("input", {
     type: "checkbox", style: "flex:none;min-width:0;width:1.3rem", attributes: { "aria-label": `the query sees demonstration ${i + 1}` },
@@ -72,7 +72,7 @@ function demonstrationRow(i, read, change) {
   });
   const [x, y] = [field(`demonstration ${i + 1}`, at(0)), field(`answer of demonstration ${i + 1}`, at(1))];
   const node = element("div", { className: "explorable-controls", style: "flex-wrap:nowrap;gap:.5rem;margin:.25rem 0" },
-    box, element("span", { textContent: i + 1, style: "min-width:1.2rem" }), x, element("span", { textContent: "→" }), y);
+    ...(ticked ? [box] : []), element("span", { textContent: i + 1, style: "min-width:1.2rem" }), x, element("span", { textContent: "→" }), y);
   const update = ({ demonstrations, hidden }) => {
     box.checked = !hidden.includes(i);
     write(x, demonstrations[i][0]);
@@ -81,8 +81,8 @@ function demonstrationRow(i, read, change) {
   return { node, update };
 }
 
-// `below`: the drawing stands right below the text. `storedFor` finds the stored answer of a state.
-export const workshop = ({ below = false, storedFor = storedOf } = {}) => (root, start, read, change, widget) => {
+// `folded`: the fields lie in a fold below the drawing, which has the ticks. `storedFor` finds the stored answer of a state.
+export const workshop = ({ folded = false, storedFor = storedOf } = {}) => (root, start, read, change, widget) => {
   let asked = 0, timer, since = 0;
   const model = modelRow((data) => {
     if (data.ready) return ask();
@@ -116,14 +116,17 @@ export const workshop = ({ below = false, storedFor = storedOf } = {}) => (root,
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
   const text = [list, row(element("span", { textContent: "Query" }), query)], tasks = presets.length ? row("Tasks of the book:", ...presets) : "";
   const controls = root.querySelector(".explorable-controls"), drawn = root.querySelector(".explorable-panels");
-  if (below) {
-    drawn.before(...text);
-    drawn.after(row(add, drop, link, ...controls.childNodes), tasks, model.node);
-    controls.remove();
+  const fold = element("details", { style: "margin-top:.6rem" }, element("summary", { textContent: "Write your own" }));
+  if (folded) {
+    fold.append(...text, row(add, drop, link), model.node);
+    controls.prepend(...(tasks.childNodes ?? []));
+    controls.style.gap = ".4rem";
+    drawn.nextSibling.after(fold); // the hint
   } else controls.before(model.node, tasks, ...text, row(add, drop, link));
   const follow = () => {
     if (!globalThis.location?.hash.startsWith("#gpt=")) return;
     const linked = fromLink(location.hash);
+    fold.open = true;
     if (linked) change({ ...linked, found: storedFor({ ...start, ...linked }) ?? start.found });
     else model.say("The link is damaged. This is a text of the book.");
   };
@@ -133,7 +136,7 @@ export const workshop = ({ below = false, storedFor = storedOf } = {}) => (root,
   return (state) => {
     const n = state.demonstrations.length;
     while (rows.length < n) {
-      rows.push(demonstrationRow(rows.length, read, change));
+      rows.push(demonstrationRow(rows.length, read, change, !folded));
       list.append(rows.at(-1).node);
     }
     rows.splice(n).forEach(({ node }) => node.remove());
