@@ -326,7 +326,7 @@ SMALLEST = """(widget) => Math.min(...[...widget.querySelectorAll("svg text")].m
 @pytest.mark.browser
 @pytest.mark.parametrize(("width", "most"), [(390, 760), (768, 620), (1000, 620)])
 def test_flow_of_attention_is_one_screen_and_follows_the_ticks(browser, width, most):
-    with opened(browser, {"live": LiveAttention()}, width=width) as page:
+    with opened(browser, {"live": LiveAttention(), "linked": LiveAttention(hidden=[1, 3])}, width=width) as page:
         its = page.locator("#live")
         assert its.bounding_box()["height"] <= most and its.evaluate(SMALLEST) >= 11
         text, dimmed = its.locator("svg text"), its.locator("svg [stroke-dasharray]")
@@ -341,6 +341,8 @@ def test_flow_of_attention_is_one_screen_and_follows_the_ticks(browser, width, m
         assert dimmed.count() == 2 and state_of(page, "live")["hidden"] == [1, 3]
         stored = {tuple(hidden): found for hidden, found, *_ in LiveAttention.stored()["capitals"]["hiding"]}
         assert f"“{stored[1, 3][0][0].strip()}”" == "“Japan”" in text.all_text_contents()
+        page.locator("#linked").get_by_role("button", name="Reset").click()
+        assert page.locator("#linked svg text").all_text_contents() == text.all_text_contents()
         its.get_by_role("button", name="plurals").click()
         assert "shelf → shelves" in text.all_text_contents() and dimmed.count() == 0
 

@@ -132,6 +132,9 @@ export const workshop = ({ folded = false, storedFor = storedOf } = {}) => (root
   };
   globalThis.addEventListener?.("hashchange", follow);
   follow();
+  const kept = !isCurrent(read()) && storedFor(read()); // an address may bring what is hidden without its answer
+  if (kept) change({ found: start.found = kept }); // and Reset does
+  fold.open ||= !isCurrent(read());
   let last = JSON.stringify(question(start));
   return (state) => {
     const n = state.demonstrations.length;
