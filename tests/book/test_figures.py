@@ -100,6 +100,15 @@ def test_a_link_opens_the_state_that_a_reader_left(opened, site, address, served
     assert page.evaluate("kept") == link
 
 
+@pytest.mark.browser
+@drawn_again
+def test_answers_follow_the_task_that_a_link_chooses(opened, address):
+    asked = quote('{"task":"past"}')
+    page = opened(f"{address}book/reference/laboratory.html?live_sweep={asked}")
+    state, still = drawn(page, "#fig-live_sweep")
+    assert state == [["task", "past"]] and "Exact match: past" in still
+
+
 THREE = "[0,1],[0,1],[0,1]"
 BAD = {
     "swap": [

@@ -35,11 +35,11 @@ const fits = (form, value) => form.enum ? form.enum.includes(value)
   : Number.isFinite(value) && !(value < form.minimum || value > form.maximum) && (form.type !== "integer" || Number.isInteger(value));
 
 // What the address asks for: `?name={"trait": value}`. A state that is none of a reader's, or cannot be drawn, asks for nothing.
-function asked(name, forms, state, { default: { still }, storedFor }) {
+function asked(name, forms, state, still) {
   try {
-    const wanted = JSON.parse(new URLSearchParams(location.search).get(name)) ?? {}, all = { ...state, ...wanted };
+    const wanted = JSON.parse(new URLSearchParams(location.search).get(name)) ?? {};
     if (!Object.entries(wanted).every(([trait, value]) => Object.hasOwn(forms, trait) && fits(forms[trait], value))) return {};
-    return /NaN|undefined|Infinity/.test(still(all)) ? {} : { ...wanted, ...(storedFor?.(all) && { found: storedFor(all) }) };
+    return /NaN|undefined|Infinity/.test(still({ ...state, ...wanted })) ? {} : wanted;
   } catch { return {}; }
 }
 
@@ -54,8 +54,11 @@ async function mount(holder) {
   const module = await load(state._esm), forms = JSON.parse(holder.dataset.traits ?? "{}"), start = { ...state };
   const el = document.createElement("div"), draw = () => module.default.render({ model, el });
   el.className = "xp-view";
-  Object.assign(state, asked(holder.closest("figure")?.id.slice(4), forms, state, module));
-  await Promise.resolve().then(draw).catch(() => { el.replaceChildren(); Object.assign(state, start); return draw(); });
+  const wanted = asked(holder.closest("figure")?.id.slice(4), forms, state, module.default.still), follows = "found" in start;
+  // Answers that follow the other traits follow as they do when a reader chooses
+  const choose = () => Object.entries(wanted).sort(([a], [b]) => (b === "task") - (a === "task")).forEach(([trait, value]) => model.set(trait, value));
+  if (!follows) Object.assign(state, wanted);
+  await Promise.resolve().then(draw).then(() => follows && choose()).catch(() => { el.replaceChildren(); Object.assign(state, start); return draw(); });
   for (const root of el.children) for (const said of ["role", "aria-label"]) root.removeAttribute(said); // its caption asks the question
   holder.replaceChildren(el);
   const changed = ([trait]) => JSON.stringify(state[trait]) !== JSON.stringify(start[trait]);
