@@ -27,7 +27,7 @@ def test_words_follow_the_rule_and_shares_sum_to_one():
     words = STORED["lines"] + STORED["queries"]
     assert len({word for word, _ in words}) == rule_explorables.K + rule_explorables.SHOWN
     for word, label in words:
-        assert [number for ending, number in STORED["endings"].items() if word.endswith(ending)] == [label]
+        assert [number for ending, number in STORED["endings"] if word.endswith(ending)] == [label]
     assert sorted(label for _, label in STORED["lines"]) == sorted(4 * [*range(4)])
     for its in EDITS.values():
         for shares in its.values():

@@ -82,7 +82,7 @@ def rule_data() -> TaskData:
 
 
 def measured_rule() -> dict[str, Any]:
-    """The lines and queries, [word, number of its label]; the answers without an edit, `plain`, and `moved`.
+    """The lines, queries and endings, [word, number of its label]; the answers without an edit, `plain`, and `moved`.
 
     `moved[dose][target]` are those of `RuleDraw.moved`, doses in per cent; `draws`, how many draws of this kind there
     are, and the share of right answers over all of them.
@@ -97,7 +97,7 @@ def measured_rule() -> dict[str, Any]:
     endings = zip(cued_words.SUFFIXES, cued_words.draw_labels(CUE, SEED)[0].tolist(), strict=True)
     return {
         "labels": list(cued_words.LABELS),
-        "endings": dict(endings),
+        "endings": list(map(list, endings)),
         "lines": [[one.fields["word"], one.label] for one in data.train[:K]],
         "queries": [[one.fields["word"], one.label] for one in data.test[:SHOWN]],
         "plain": answers(0, 0),

@@ -23,7 +23,7 @@ export const alike = (state, { gpt, vote } = answered(state)) => gpt.map((label,
 // The result, sentence by sentence; the rule itself only at the end
 function told(state) {
   const { rule, answers, target, dose } = state, n = rule.queries.length, { gpt, vote } = answered(state), errors = n - score(state, gpt);
-  const [draws, share] = rule.draws, endings = Object.entries(rule.endings).map(([end, label]) => `-${end} → ${rule.labels[label]}`);
+  const [draws, share] = rule.draws, endings = rule.endings.map(([end, label]) => `-${end} → ${rule.labels[label]}`);
   return [
     ...(answers.length ? [`You: ${score(state, answers)} of ${answers.length} right.`] : []),
     `GPT: ${score(state, gpt)} of ${n} right, vote: ${score(state, vote)} of ${n}.`,
