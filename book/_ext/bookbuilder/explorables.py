@@ -70,7 +70,7 @@ def still(widget: Mapping[str, Any]) -> str:
 
 def fallback(widget: Mapping[str, Any]) -> str:
     """The figure without JavaScript: the still of an explorable in a state, and what it is."""
-    return f'<div class="explorable">{still(widget)}</div><p class="xp-still">{_NOTE}</p>'
+    return f'<div class="explorable">{still(widget)}<p class="xp-still">{_NOTE}</p></div>'
 
 
 def put_stills(notebook: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ FOLDER = "figures"
 _FIGURE = re.compile(r'<figure class="(xp-[\w -]+)"(?: id="fig-(\w+)")?>(.*?)</figure>', re.DOTALL)
 _ALONE = re.compile(r'<figure class="[^"]+" data-alone="([^"]+)" id="[^"]+">.*?</figure>', re.DOTALL)
 _STATES = re.compile(rf'<script type="{re.escape(STATE_MIME)}">(.*?)</script>', re.DOTALL)
-_STILL = re.compile(r'(?<=<div class="xp-fallback">)<div class="explorable">.*?</div>', re.DOTALL)
+_STILL = re.compile(r'(?<=<div class="explorable">)<svg .*?</svg>\s*(?=<p class="xp-still">)', re.DOTALL)
 _STATIC = Path(__file__).with_name("static") / "explainer"
 _STYLES = (_STATIC / "site.css", Path(explainer.__file__).with_name("explorables") / "explorables.css")
 _TOOLS = {
