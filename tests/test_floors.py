@@ -11,7 +11,7 @@ from conftest import ROOT
 
 PACKAGE = ROOT / "src" / "explainer"
 FLOORS = (
-    {"errors"},
+    {"errors", "palette"},
     {"theory", "data"},
     {"models"},
     {"compare"},

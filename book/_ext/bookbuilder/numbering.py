@@ -14,7 +14,7 @@ import explainer
 from bookbuilder.pages import names
 from bookbuilder.renderers import STATE_MIME, script_json
 from explainer.data.files import replace_file
-from explainer.figures.figure_base import palette_css
+from explainer.palette import palette_css
 
 FOLDER = "figures"
 """Where a site has the pages of single figures."""

@@ -12,8 +12,8 @@ import numpy as np
 from docutils import nodes
 
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
-from explainer.figures.figure_base import PALETTE
 from explainer.figures.figure_texts import KINDS, badge, figcaption, figure_tag
+from explainer.palette import PALETTE
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 STATE_MIME = "application/vnd.jupyter.widget-state+json"

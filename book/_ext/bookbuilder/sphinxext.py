@@ -22,7 +22,7 @@ from bookbuilder.pages import main_line, path_of, title
 from bookbuilder.renderers import PLUGINS
 from bookbuilder.repository import branch, public_address, site_address
 from bookbuilder.translation import EXPLORABLES, Edition, editions, translated
-from explainer.figures.figure_base import palette_css
+from explainer.palette import palette_css
 
 _STATIC = Path(__file__).parent / "static"
 _BOXES = {  # a block quote that opens with one of these words in bold becomes a box on the page

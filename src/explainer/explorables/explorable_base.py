@@ -11,7 +11,7 @@ import traitlets
 
 from explainer.data.assets import CHECKPOINT
 from explainer.data.files import replace_file
-from explainer.figures.figure_base import palette_css
+from explainer.palette import palette_css
 
 _FOLDER = Path(__file__).parent
 LIMIT = 2.0  # the planes are drawn from -2 to 2

@@ -1,26 +1,12 @@
-"""What every figure shares: the palette, the template, the look of each series, error bars and digits."""
+"""What every figure shares: the template, the look of each series, error bars and digits."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-PALETTE = {
-    "key": ("#0072b2", "#56b4e9"),
-    "value": ("#c65300", "#f0853d"),
-    "query": ("#00815e", "#2fc79c"),
-    "context": ("#a8568a", "#dc93be"),
-    "training": ("#866300", "#e0bd4b"),
-    "ink": ("#222832", "#ced6dd"),
-    "slate": ("#4a545e", "#a9b3bd"),
-    "stone": ("#6e7780", "#838e98"),
-    "grid": ("#dfe3e6", "#3b444d"),
-}
-"""What a colour means in every drawing, plot and explorable, and what it is in the light and in the dark scheme.
+from explainer.palette import PALETTE
 
-A context's change is what its demonstrations add, Delta W. What is none of the first five has ink, slate or stone; a
-floor is stone.
-"""
 TRAINING, CONTEXT = 6, 7
 MARKERS = ("circle", "square", "x", "triangle-down", "cross", "star", "diamond", "triangle-up")
 """Colour never stands alone: each series also has its own marker and dash."""
@@ -56,14 +42,6 @@ TEMPLATE = {
     }
 }  # fmt: skip
 """How every plot looks: no box, no lines but those that a reader reads numbers by."""
-
-
-def palette_css() -> str:
-    """The colours as CSS variables, `--xp-key` and so on, and the classes by which explorables ask for them."""
-    light, dark = ("".join(f"--xp-{role}: {shades[i]}; " for role, shades in PALETTE.items()) for i in (0, 1))
-    classes = "".join(f".explorable .explorable-{role} {{ color: var(--xp-{role}); }}\n" for role in PALETTE)
-    schemes = 'html[data-theme="dark"], body[data-jp-theme-light="false"]'
-    return f":root {{ {light}}}\n@media screen {{ {schemes} {{ {dark}}} }}\n{classes}"
 
 
 def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:

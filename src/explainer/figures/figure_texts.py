@@ -23,7 +23,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from explainer.data.assets import CHECKPOINT
-from explainer.figures.figure_base import PALETTE, TEMPLATE
+from explainer.figures.figure_base import TEMPLATE
+from explainer.palette import PALETTE
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
 CAPTION_MIME = "application/vnd.explainer.caption+json"

@@ -1,5 +1,5 @@
 // Drawing: every function returns SVG text. Ink is currentColor, so a still follows the page it is put in. Colours
-// are the roles of figure_base.PALETTE: key, value, query, context, training; ink, slate, stone for all else.
+// are the roles of palette.PALETTE: key, value, query, context, training; ink, slate, stone for all else.
 
 import { add, scale, subtract } from "./algebra.js";
 import { fixed } from "./numbers.js";
