@@ -4,10 +4,9 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from bs4 import BeautifulSoup
-from myst_nb.sphinx_ import NbMetadataCollector
+from myst_nb.sphinx_ import NbMetadataCollector, SphinxEnvType
 from sphinx.application import Sphinx
 
 import explainer
@@ -19,7 +18,11 @@ from explainer.palette import palette_css
 FOLDER = "figures"
 """Where a site has the pages of single figures."""
 _FIGURE = re.compile(r'<figure class="(xp-[\w -]+)"(?: id="fig-(\w+)")?>(.*?)</figure>', re.DOTALL)
-_ALONE = re.compile(r'<figure class="[^"]+" data-alone="([^"]+)" id="[^"]+">.*?</figure>', re.DOTALL)
+_ALONE = re.compile(
+    r'<figure class="[^"]+" data-alone="([^"]+)" id="([^"]+)">.*?<b class="xp-number">([^<]+)</b>.*?</figure>',
+    re.DOTALL,
+)
+_MODEL = re.compile(r'"model_id":\s*"(\w+)"')
 _STATES = re.compile(rf'<script type="{re.escape(STATE_MIME)}">(.*?)</script>', re.DOTALL)
 _STILL = re.compile(r'(?<=<div class="explorable">)<svg .*?</svg>\s*(?=<p class="xp-still">)', re.DOTALL)
 _STATIC = Path(__file__).with_name("static") / "explainer"
@@ -69,10 +72,10 @@ def numbered(body: str, page: str, root: Path, book: str) -> str:
 def write_pages(app: Sphinx, page: str, context: dict[str, Any]) -> None:
     """Write a page for each figure of a numbered page that can stand alone, and remove those that it had before."""
     folder, short = Path(app.outdir, FOLDER), page.rpartition("/")[2]
-    made = {found[1]: found[0] for found in _ALONE.finditer(context["body"])}
+    made = {found[1]: found for found in _ALONE.finditer(context["body"])}
     for stale in set(folder.glob(f"{short}-*.html")) - {folder / f"{name}.html" for name in made}:
         stale.unlink()
-    files = NbMetadataCollector.get_js_files(app.env, page).values() if made else ()
+    files = NbMetadataCollector.get_js_files(cast(SphinxEnvType, app.env), page).values() if made else ()
     texts = [more["body"] for _, more in files if more.get("type") == STATE_MIME]
     states = [json.loads(text)["state"] for text in (*texts, *_STATES.findall(context["body"]))]
     models = {name: model for state in states for name, model in state.items()}
@@ -86,18 +89,18 @@ def write_pages(app: Sphinx, page: str, context: dict[str, Any]) -> None:
             replace_file(file, text)
 
 
-def _alone(figure: str, models: dict[str, Any], title: str) -> dict[str, Any]:
+def _alone(found: re.Match, models: dict[str, Any], title: str) -> dict[str, Any]:
     """What the template needs of a figure: an explorable has its module and its host in the page."""
-    parts = BeautifulSoup(figure, "html.parser").figure
+    figure, _, identity, number = found.group(0, 1, 2, 3)
     css = palette_css() + "".join(file.read_text("utf-8") for file in _STYLES)
-    its = {"figure": _STILL.sub("", figure), "id": parts["id"], "title": title, "plotly": "xp-plotly" in figure}
-    its |= {"number": parts.select_one(".xp-number").get_text(), "css": css}
-    view = parts.select_one(".xp-widget > script")
-    model = view and models.get(json.loads(view.string)["model_id"])
-    if not model:  # a chapter that failed keeps none
-        return its
-    state = {key: value for key, value in model["state"].items() if key != "_css"}
-    own = {"state": {json.loads(view.string)["model_id"]: model | {"state": state}}}
-    needs_model = "afm-host.js" in state["_esm"]  # it finds the model beside its host
-    host = "" if needs_model else (_STATIC / "afm-host.js").read_text("utf-8")
-    return its | {"state": script_json(own), "host": host, "mime": STATE_MIME}
+    its = {"figure": _STILL.sub("", figure), "id": identity, "number": number, "title": title, "css": css}
+    its |= {"plotly": "xp-plotly" in figure}
+    for name in _MODEL.findall(figure):
+        if name not in models:  # a chapter that failed keeps none
+            continue
+        state = {key: value for key, value in models[name]["state"].items() if key != "_css"}
+        needs_model = "afm-host.js" in state["_esm"]  # it finds the model beside its host
+        host = "" if needs_model else (_STATIC / "afm-host.js").read_text("utf-8")
+        own = script_json({"state": {name: models[name] | {"state": state}}})
+        its |= {"state": own, "host": host, "mime": STATE_MIME}
+    return its

@@ -80,7 +80,7 @@ def _form(trait: traitlets.TraitType) -> dict[str, Any]:
         lengths = {"minItems": trait._minlen, "maxItems": min(trait._maxlen, 99)}
         return {"type": "array", "items": item, **lengths} if item else {}
     if isinstance(trait, traitlets.Enum):
-        return {"enum": list(trait.values)}
+        return {"enum": list(trait.values or ())}
     if isinstance(trait, traitlets.Unicode):
         return {"type": "string", "maxLength": 200}
     if isinstance(trait, traitlets.Float | traitlets.Int):

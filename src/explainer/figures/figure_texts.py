@@ -188,7 +188,7 @@ class Texts:
 
     def drawing(self, name: str, svg: str) -> _Drawing:
         """A diagram with its caption and its text alternative."""
-        return _Drawing(svg, *(self._text(name, key, {}) for key in ("caption", "alt")), name)
+        return _Drawing(svg, *(self._text(name, key, {}) for key in ("caption", "alt")), name=name)
 
     def table(
         self,
