@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
 import view, { gatesOf, largest, sharesOf } from "#page/live_gpt.js";
-import { fromLink, mostNeeded } from "#page/live_workshop.js";
+import { mostNeeded } from "#page/live_workshop.js";
 import { ALONE, LiveModel, biasOf, fetchShards, meanOf, ofHalf, opened, sharesOf as sumsOf, softmax, topOf, written } from "#page/live_model.js";
 import { close } from "../../explorables/js/support.mjs";
 
@@ -44,23 +44,6 @@ test("one head or the mean over heads, the gates, and the largest of them", () =
   close(gatesOf(looks), [[0.5, 0.901], [0.4, 1]], 1e-12);
   assert.deepEqual(largest([[0.1, 0.2], [0.3, 0.1]]), [0.3, 2, 1]);
   assert.deepEqual(largest([[], []]), [0, 0, 0]);
-});
-
-test("a link brings short texts and numbers of demonstrations, and nothing else", () => {
-  const state = { pattern: ["", " ->"], demonstrations: [["<b>", "é"]], query: "x", hidden: [0] };
-  const link = (value) => `#gpt=${encodeURIComponent(JSON.stringify(value))}`;
-  assert.deepEqual(fromLink(link(Object.values(state))), state);
-  const { pattern, demonstrations: all, query, hidden } = state;
-  for (const bad of [
-    7, [], [pattern, all, query, [1]], [pattern, all, query, ["0"]], [pattern, [["a"]], query, []], [pattern, all, { length: 1 }, hidden],
-    [pattern, Array(17).fill(["a", "b"]), query, []], [pattern, all, "x".repeat(401), hidden], [["", 3], all, query, hidden],
-  ]) assert.equal(fromLink(link(bad)), null);
-  assert.equal(fromLink("#gpt=%"), null);
-});
-
-test("a link brings texts of every script as they are", () => {
-  const state = { pattern: ["", " ->"], demonstrations: [["热", "冷"], ["قطة", "cat"], ["👩🏽‍🔬", "🇨🇳 e\u0301"], ["\u202eab", "שלום"]], query: "大 قطة 🙂", hidden: [1] };
-  assert.deepEqual(fromLink(new URL(`http://site/#gpt=${encodeURIComponent(JSON.stringify(Object.values(state)))}`).hash), state);
 });
 
 test("sixteen bits are a number", () => {

@@ -46,20 +46,6 @@ export const nextTitles = (state) => [`Next, without demonstrations${earlier(sta
 export const answered = (state) => [[state.found.without, "stone"], [state.found.with, "context"]].map(([tokens, role], i) =>
   panel(nextTitles(state)[i], 164, likely(tokens, role, 44, 25), hasParts(tokens) ? words(0, 162, PARTS, SMALL) : ""));
 
-// What a link may bring: nothing but short texts, and numbers of demonstrations
-export function fromLink(hash) {
-  try {
-    const [pattern, demonstrations, query, hidden] = JSON.parse(decodeURIComponent(hash.replace(/^#gpt=/, "")));
-    const text = (one) => typeof one === "string" && one.length <= LONGEST;
-    const pairs = (rows) => Array.isArray(rows) && rows.every((row) => Array.isArray(row) && row.length === 2 && row.every(text));
-    const fits = pairs([pattern]) && pairs(demonstrations) && demonstrations.length <= MOST && text(query) &&
-      Array.isArray(hidden) && new Set(hidden).size === hidden.length && hidden.every((i) => Number.isInteger(i) && i >= 0 && i < demonstrations.length);
-    return fits ? { pattern, demonstrations, query, hidden } : null;
-  } catch {
-    return null;
-  }
-}
-
 const STYLE = "flex:1 1 8rem;min-width:0;max-width:none;font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:.3rem;padding:0 .4rem";
 const field = (label, put) => element("input", { type: "text", dir: "auto", maxLength: LONGEST, style: STYLE, attributes: { "aria-label": label }, oninput: ({ target }) => put(target.value) });
 const write = (input, value) => { if (input.value !== value) input.value = value; };
@@ -109,29 +95,16 @@ export const workshop = ({ folded = false, storedFor = storedOf } = {}) => (root
   const add = button("add a demonstration", ({ demonstrations }) => ({ demonstrations: [...demonstrations, ["", ""]].slice(0, MOST) }));
   const drop = button("remove the last", ({ demonstrations: all, hidden }) =>
     ({ demonstrations: all.slice(0, -1), hidden: hidden.filter((i) => i < all.length - 1) }));
-  const link = element("button", { type: "button", textContent: "link to this", style: "margin:0", onclick: () => {
-    history.replaceState(null, "", `#gpt=${encodeURIComponent(JSON.stringify(question(read())))}`);
-    model.say("The address of this page now holds your demonstrations, query and switches. Copy it from the browser.");
-  } });
   const row = (...nodes) => element("div", { className: "explorable-controls" }, ...nodes);
   const text = [list, row(element("span", { textContent: "Query" }), query)], tasks = presets.length ? row("Tasks of the book:", ...presets) : "";
   const controls = root.querySelector(".explorable-controls"), drawn = root.querySelector(".explorable-panels");
   const fold = element("details", { style: "margin-top:.6rem" }, element("summary", { textContent: "Write your own" }));
   if (folded) {
-    fold.append(...text, row(add, drop, link), model.node);
+    fold.append(...text, row(add, drop), model.node);
     controls.prepend(...(tasks.childNodes ?? []));
     controls.style.gap = ".4rem";
     drawn.nextSibling.after(fold); // the hint
-  } else controls.before(model.node, tasks, ...text, row(add, drop, link));
-  const follow = () => {
-    if (!globalThis.location?.hash.startsWith("#gpt=")) return;
-    const linked = fromLink(location.hash);
-    fold.open = true;
-    if (linked) change({ ...linked, found: storedFor({ ...start, ...linked }) ?? start.found });
-    else model.say("The link is damaged. This is a text of the book.");
-  };
-  globalThis.addEventListener?.("hashchange", follow);
-  follow();
+  } else controls.before(model.node, tasks, ...text, row(add, drop));
   const kept = !isCurrent(read()) && storedFor(read()); // an address may bring what is hidden without its answer
   if (kept) change({ found: start.found = kept }); // and Reset does
   fold.open ||= !isCurrent(read());
