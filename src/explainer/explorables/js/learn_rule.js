@@ -20,17 +20,17 @@ export function answered({ rule, target, dose }) {
 export const score = (state, answers) => answers.filter((label, i) => label === right(state, i)).length;
 export const alike = (state, { gpt, vote } = answered(state)) => gpt.map((label, i) => label !== right(state, i) && label === vote[i]);
 
-// The result, sentence by sentence; the rule itself only at the end
+// The result of what is open, sentence by sentence; the rule itself only at the end
 function told(state) {
-  const { rule, answers, target, dose } = state, n = rule.queries.length, { gpt, vote } = answered(state), errors = n - score(state, gpt);
+  const { rule, answers, target, dose } = state, { gpt, vote } = answered(state), n = state.shown ? gpt.length : answers.length;
+  const known = gpt.slice(0, n), errors = n - score(state, known);
   const [draws, share] = rule.draws, endings = rule.endings.map(([end, label]) => `-${end} → ${rule.labels[label]}`);
   return [
     ...(answers.length ? [`You: ${score(state, answers)} of ${answers.length} right.`] : []),
-    `GPT: ${score(state, gpt)} of ${n} right, vote: ${score(state, vote)} of ${n}.`,
-    `Errors of GPT: ${errors}, shared by the vote: ${alike(state).filter(Boolean).length}.`,
-    dose ? `${dose} % moved to ${rule.labels[target]}: GPT answers it to ${gpt.filter((label) => label === target).length} of ${n} words.`
-      : `Over ${draws} draws GPT answers ${fixed(100 * share, 0)} of 100 right.`,
-    ...(whole(state) ? [`The rule: ${endings.join(", ")}`] : []),
+    ...(n ? [`GPT: ${score(state, known)} of ${n} right, vote: ${score(state, vote.slice(0, n))} of ${n}.`,
+      `Errors of GPT: ${errors}, shared by the vote: ${alike(state).slice(0, n).filter(Boolean).length}.`] : []),
+    ...(n && dose ? [`${dose} % moved to ${rule.labels[target]}: GPT answers it to ${known.filter((label) => label === target).length} of ${n} words.`] : []),
+    ...(whole(state) ? [...(dose ? [] : [`Over ${draws} draws GPT answers ${fixed(100 * share, 0)} of 100 right.`]), `The rule: ${endings.join(", ")}`] : []),
   ];
 }
 
@@ -68,7 +68,7 @@ function answersPanel(state) {
   const row = ([word], i) => {
     const y = TOP + ROW * i + 13, ok = right(state, i), small = (x, text) => words(x, y, text, { "font-size": 12 });
     return [
-      i === answers.length && !state.shown ? rect(0, y - 16, WIDTH, ROW, { "fill-opacity": 0.08 }) : "", small(2, `${word} →`),
+      i === answers.length && !state.shown ? rect(0, y - 16, WIDTH, ROW, { "fill-opacity": 0.08 }) : "", small(2, word),
       i < answers.length ? words(YOU, y, `${labels[answers[i]]} ${tick(answers[i] === ok)}`, SMALL) : "",
       open(state, i) ? [labels.map((_, c) => cell(i, c)), small(X + 4 * CELL, tick(gpt[i] === ok)), small(VOTE, `${labels[vote[i]]} ${tick(vote[i] === ok)}`), shared[i] ? small(306, "=") : ""] : "",
     ];
@@ -90,7 +90,7 @@ function extend(root, start, read, change) {
     if (!altKey && !ctrlKey && !metaKey && labels[key - 1]) answer(key - 1);
   });
   const show = element("button", { type: "button", onclick: () => change({ shown: !read().shown }) });
-  controls.append(show);
+  controls.lastElementChild.before(show);
   root.querySelector(".explorable-panels").after(controls); // what is moved is moved after the answers
   return (state) => {
     show.textContent = state.shown ? "Hide the answers" : "Show all answers";
