@@ -64,9 +64,14 @@ def test_a_caption_says_first_what_to_see_and_then_how_it_was_measured(monkeypat
     assert '</span> <strong class="xp-title">&lt;T&gt;.</strong> See.<details' in figure
     assert "<p>20 draws.</p></details></figcaption>" in figure
     assert "<strong>&lt;T&gt;.</strong> See. <small>20 draws.</small> <em>Live.</em>" in shown[1]["text/html"]
-    drawing = figure_texts._Drawing("<svg x><svg ></svg></svg>", "C & d.", 'An "alt".')._repr_mimebundle_()["text/html"]
-    drawn = '<svg role="img" aria-label="An &quot;alt&quot;." x><svg ></svg></svg><figcaption>C &amp; d.</figcaption>'
-    assert drawn in drawing
+    its = 'viewBox="0 0 300 9" font-size="{}"><svg ></svg></svg>'
+    small, large = (
+        figure_texts._Drawing(f"<svg {its.format(size)}", "C & d.", 'An "alt".')._repr_mimebundle_()["text/html"]
+        for size in (5.5, 11)
+    )
+    said, caption = 'role="img" aria-label="An &quot;alt&quot;."', "<figcaption>C &amp; d.</figcaption>"
+    assert f"<svg {said} {its.format(11)}{caption}" in large
+    assert f'tabindex="0"><svg style="min-width:600px" {said} {its.format(5.5)}</div>{caption}' in small
     assert figure_texts.figcaption("", "See.") == "<figcaption> See.</figcaption>"
     with pytest.raises(ValueError, match="'Measured: x' does not say"):
         figure_texts.badge("Measured: x")

@@ -31,6 +31,7 @@ CAPTION_MIME = "application/vnd.explainer.caption+json"
 STATIC_MIME = "application/vnd.explainer.static+json"
 KINDS = ("Live", "Stored", "Quoted")
 _SAMPLE = "How it was measured"
+_PHONE = 390  # pixels; a drawing whose smallest letters have 11 at no more is not scrolled
 
 
 def _of_checkpoint(name: str) -> str:
@@ -105,9 +106,19 @@ class _Drawing:
     alt: str
     name: str = ""
 
+    @property
+    def least(self) -> int:
+        """The width, in pixels, at which the smallest letters have 11."""
+        _, _, width, _ = re.findall(r"[\d.]+", re.search(r'viewBox="[^"]+"', self.svg)[0])
+        smallest = min(map(float, re.findall(r'font-size[:=]"?\s*([\d.]+)', self.svg)))
+        return round(11 / smallest * float(width))
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         light = re.sub(r"var\(--xp-(\w+)", lambda role: f"{role[0]}, {PALETTE[role[1]][0]}", self.svg)  # for notebooks
         picture = light.replace("<svg ", f'<svg role="img" aria-label="{html.escape(self.alt, quote=True)}" ', 1)
+        if self.least > _PHONE:
+            picture = picture.replace("<svg ", f'<svg style="min-width:{self.least}px" ', 1)
+            picture = f'<div class="pst-scrollable-table-container" tabindex="0">{picture}</div>'
         tag = figure_tag(self.name, "xp-figure xp-svg")
         body = f"{tag}{picture}<figcaption>{html.escape(self.caption)}</figcaption></figure>"
         return {STATIC_MIME: {"html": body}, "text/html": body, "text/plain": self.alt}
