@@ -122,7 +122,7 @@ def data_table(figure: Mapping) -> str:
     head = "".join(f'<th scope="col">{_text(heads[i])}</th>' for i in used)
     body = "".join("<tr>" + "".join(f"<td>{row[i]}</td>" for i in used) + "</tr>" for row in rows)
     return (
-        '<details class="xp-data"><summary>The numbers of this figure</summary>'
+        '<details class="xp-data"><summary>The numbers</summary>'
         '<div class="xp-scroll" tabindex="0" role="region" aria-label="Data table">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
     )

@@ -40,17 +40,16 @@ def _log_spaced(times: Sequence[float], n: int) -> list[int]:
 def learning_curves(
     times: Sequence[float], shares: np.ndarray, reached: Sequence[float], eigenvalues: Sequence[float]
 ) -> go.Figure:
-    """The learned share of each direction (T, d) on a logarithmic time axis, with a mark where it reaches `_LEVEL`."""
+    """The learned share of each direction (T, d); a mark and the name of the curve say when it reaches `_LEVEL`."""
     figure, chosen = go.Figure(), _log_spaced(times, _POINTS)[1:]
     for k, eigenvalue in enumerate(eigenvalues):
         x, y = [float(times[i]) for i in chosen], shares[chosen, k].tolist()
-        figure.add_scatter(x=x, y=y, mode="lines", line=LINES[k % 6] | {"width": 2}, name=f"λ = {eigenvalue:g}")
+        name = f"λ = {eigenvalue:g}: {reached[k]:.2g}"
+        figure.add_scatter(x=x, y=y, mode="lines", line=LINES[k % 6] | {"width": 2}, name=name)
         figure.add_scatter(
             x=[float(reached[k])],
             y=[_LEVEL],
-            mode="markers+text",
-            text=[f"{reached[k]:.2g}"],
-            textposition=("top left", "bottom right")[k % 2],
+            mode="markers",
             marker=MARKS[k % 6] | {"size": 10},
             name=f"λ = {eigenvalue:g} reaches {_LEVEL:.0%}",
             showlegend=False,

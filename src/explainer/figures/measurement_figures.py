@@ -70,9 +70,11 @@ def points_on_curves(
         figure.update_layout({f"{letter}axis": {"type": "log", "dtick": 1, "exponentformat": "power"}})
     # Plotly takes shapes in the units of the data, and texts on a log axis in powers of ten.
     text = {"showarrow": False, "yanchor": "bottom"}
+    beside = {"showarrow": False, "yanchor": "middle", "xanchor": "left", "xref": "paper", "x": 1}
     for name, level in (levels or {}).items():
         figure.add_hline(y=level, line={"dash": "dot", "width": 1.5})
-        figure.add_annotation(text=name, xref="paper", x=1, y=_on_axis(level, "y" in log), xanchor="right", **text)
+        figure.add_annotation(text=name, y=_on_axis(level, "y" in log), **beside)
+        figure.update_layout(margin_r=max(figure.layout.margin.r or 0, 8 * len(name)))
     for name, place in (marks or {}).items():
         figure.add_vline(x=place, line={"dash": "dot", "width": 1.5})
         figure.add_annotation(text=name, yref="paper", x=_on_axis(place, "x" in log), y=1, **text)

@@ -89,8 +89,8 @@ async function legendBelow(library, target) {
 // Whether a legend begins where the title of the lowest axis stands
 const meets = ({ legend, _size: size }) => legend.orientation === "h" && legend.y < 0 && -legend.y * size.h < AXIS_ROOM;
 
-// Names beside what they name, in place of a legend: each at the first place where it covers nothing. Where one finds none, the
-// legend stays; that of bars always does.
+// Names beside what they name, in place of a legend: each at the first place where it covers nothing and is nearest to its own.
+// Curves have theirs at their ends first. Where one finds none, the legend stays; that of bars always does.
 async function named(library, target) {
   const { data, _fullData: traces, _fullLayout: { showlegend, margin: { r }, annotations } } = target;
   const legend = traces.filter((trace) => trace.visible === true && trace.showlegend && trace.name);
@@ -98,12 +98,12 @@ async function named(library, target) {
   const pen = document.createElement("canvas").getContext("2d"), texts = legend.map(({ name }) => inLines(name.replaceAll("<br>", " "), 24).split("<br>"));
   pen.font = `13px ${target._fullLayout.font.family}`;
   const sizes = texts.map((lines) => [Math.max(...lines.map((line) => pen.measureText(line).width)) + 2, 15 * lines.length]), widest = Math.max(...sizes.map(([w]) => w));
-  for (const right of [r, Math.max(r, widest + 10)]) {
-    if (right > 0.34 * target.clientWidth && right > r) break;
+  const wide = Math.max(r, widest + 10), curves = legend.every(({ mode }) => mode.includes("lines"));
+  const margins = wide > (curves || target.clientWidth >= NARROW ? 0.34 : 0) * target.clientWidth ? [r] : curves ? [wide, r] : [r, wide];
+  for (const right of margins) {
     await library.relayout(target, { showlegend: false, "margin.r": right });
-    const found = free(target, legend, sizes);
-    if (!found) continue;
-    const { l, t, w, h } = target._fullLayout._size;
+    const found = free(target, legend, sizes), { l, t, w, h } = target._fullLayout._size;
+    if (!found || (right > r && found.every(([x], i) => x + sizes[i][0] <= l + w))) continue; // a margin that no name stands in is empty
     const names = found.map(([x, y], i) => ({ x: (x - l) / w, y: 1 - (y - t) / h, text: texts[i].join("<br>"), align: "left", xref: "paper", yref: "paper", xanchor: "left", yanchor: "top",
       showarrow: false, borderpad: 0, font: { size: 13, color: (legend[i].mode === "lines" ? legend[i].line : legend[i].marker).color } }));
     await library.relayout(target, { annotations: [...(target.layout.annotations ?? []), ...names] });
@@ -115,7 +115,7 @@ async function named(library, target) {
 
 // The upper left corner of a name of each size for each trace, in pixels; null where one has no place
 function free(target, legend, sizes) {
-  const { _fullLayout: full, _fullData: traces } = target, edge = target.getBoundingClientRect(), taken = [];
+  const { _fullLayout: full, _fullData: traces } = target, edge = target.getBoundingClientRect(), taken = [], inked = new Map();
   const axesOf = (trace) => ["x", "y"].map((letter) => full[trace[`${letter}axis`].replace(letter, `${letter}axis`)]);
   const pointsOf = (trace) => {
     const [x, y] = axesOf(trace);
@@ -128,21 +128,24 @@ function free(target, legend, sizes) {
       y.d2p(trace.y[i] + length(ey, "array")) + y._offset, y.d2p(trace.y[i] - length(ey, "arrayminus")) + y._offset];
   };
   for (const trace of traces.filter(({ visible }) => visible === true)) {
-    const points = pointsOf(trace), marks = trace.mode.includes("markers");
+    const points = pointsOf(trace), marks = trace.mode.includes("markers"), ink = points.map(([px, py]) => box(px, py, px, py));
     for (const [px, py, i] of points) if (marks) {
       const [x0, x1, y0, y1] = spread(trace, i);
       taken.push(box(px, py, px, py, 5), box(x0, py, x1, py), box(px, y0, px, y1));
     }
     if (trace.mode.includes("lines") && trace.line.width) points.slice(1).forEach(([x1, y1], i) => {
       const [x0, y0] = points[i], n = Math.ceil(Math.hypot(x1 - x0, y1 - y0) / 4);
-      for (let k = 0; k <= n; k += 1) taken.push(box(x0 + (k / n || 0) * (x1 - x0), y0 + (k / n || 0) * (y1 - y0), x0 + (k / n || 0) * (x1 - x0), y0 + (k / n || 0) * (y1 - y0)));
+      for (let k = 0; k <= n; k += 1) ink.push(box(x0 + (k / n || 0) * (x1 - x0), y0 + (k / n || 0) * (y1 - y0), x0 + (k / n || 0) * (x1 - x0), y0 + (k / n || 0) * (y1 - y0)));
     });
+    if (marks || trace.line.width) inked.set(trace, ink); // not the edges of a band
+    if (trace.mode.includes("lines") && trace.line.width) taken.push(...ink);
   }
-  for (const node of target.querySelectorAll(".annotation-text-g, .xtick text, .ytick text, .xtitle, .ytitle")) {
+  for (const node of target.querySelectorAll(".annotation-text-g, .xtick text, .ytick text, .xtitle, .ytitle, .shapelayer path")) {
     const { left, top, right, bottom } = node.getBoundingClientRect();
-    taken.push([left - edge.left, top - edge.top, right - edge.left, bottom - edge.top]);
+    if (node.localName !== "path" || Math.min(right - left, bottom - top) < 4) taken.push([left - edge.left, top - edge.top, right - edge.left, bottom - edge.top]); // of shapes, the lines
   }
   const meets = (a) => a[0] < 0 || a[1] < 0 || a[2] > full.width || a[3] > full.height || taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
+  const away = (a, boxes) => Math.min(...boxes.map((b) => Math.hypot(Math.max(0, b[0] - a[2], a[0] - b[2]), Math.max(0, b[1] - a[3], a[1] - b[3]))));
   const places = [];
   for (const [k, trace] of legend.entries()) {
     const [w, h] = sizes[k], lines = trace.mode.includes("lines"), its = traces.filter((other) => other.index === trace.index || (trace.legendgroup && other.legendgroup === trace.legendgroup));
@@ -155,7 +158,8 @@ function free(target, legend, sizes) {
           .filter(([a]) => a >= x._offset && a + w <= last);
       });
     });
-    const place = around.find(([a, b]) => !meets([a, b, a + w, b + h]));
+    const [own, others] = [true, false].map((mine) => [...inked].flatMap(([trace, boxes]) => (its.includes(trace) === mine ? boxes : [])));
+    const place = around.find(([a, b]) => { const at = [a, b, a + w, b + h]; return !meets(at) && away(at, own) + 2 < away(at, others); });
     if (!place) return null;
     places.push(place);
     taken.push([place[0], place[1], place[0] + w, place[1] + h]);
@@ -167,8 +171,9 @@ function free(target, legend, sizes) {
 async function arrange(library, div, target) {
   const { data, layout: given, frames } = figureOf(div), width = div.clientWidth, narrow = width < NARROW;
   const fit = narrow && { ...fitted(given, width), legend: { orientation: "h", y: -0.25, yanchor: "top" } };
+  const above = (given.annotations ?? []).some(({ yref, y }) => !/^y\d*$/.test(yref) && y >= 1);
   const titles = Math.max(2, ...(fit && fit.annotations || []).map(({ text }) => text.split("<br>").length)); // lines above the plots
-  const margin = { t: 6 + 15 * titles, ...given.margin };
+  const margin = { t: above ? 6 + 15 * titles : 10, ...given.margin };
   const layout = { autosize: true, uirevision: "kept", ...given, margin, ...fit, width: undefined };
   layout.template.layout.font.family = variable("--pst-font-family-base") || "sans-serif";
   if (narrow) for (const trace of data) trace.name &&= inLines(trace.name, Math.floor((width - 50) / 7.3)); // 50: its mark in the legend
