@@ -17,8 +17,21 @@ const variable = (name) => getComputedStyle(document.documentElement).getPropert
 
 const NARROW = 500, AXIS_ROOM = 75, LEAST = 150; // pixels: a phone's column; tick labels and title of the lowest axis; the height of the plots
 
-// The figure that a page holds, in the colours of its scheme
-const figureOf = (div) => JSON.parse(div.querySelector("script").textContent.replace(/var\((--xp-\w+)\)/g, (_, name) => variable(name)));
+// The figure that a page holds, in the colours of its scheme, which `div.colours` keeps by their names
+function figureOf(div) {
+  div.colours = new Map();
+  const put = (_, name) => { div.colours.set(name, variable(name)); return variable(name); };
+  return JSON.parse(div.querySelector("script").textContent.replace(/var\((--xp-\w+)\)/g, put));
+}
+
+// What is drawn in the colours of another scheme, at once: a printer does not wait
+function repaint(target) {
+  const { colours } = target.parentElement, rgb = (hex) => `rgb(${[1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)).join(", ")})`;
+  const other = new Map([...colours].map(([name, was]) => [rgb(was), rgb(variable(name))]));
+  for (const name of colours.keys()) colours.set(name, variable(name));
+  for (const node of target.querySelectorAll("[style]"))
+    node.setAttribute("style", node.getAttribute("style").replace(/rgb\(\d+, \d+, \d+\)/g, (colour) => other.get(colour) ?? colour));
+}
 
 // A text in lines of at most n characters, where its words allow it
 const inLines = (text, n) => text.split(" ").reduce((lines, word) => {
@@ -212,8 +225,8 @@ function start() {
     for (const entry of entries) if (entry.isIntersecting) { observer.unobserve(entry.target); attempt(entry.target); }
   }, { rootMargin: "600px" });
   figures.forEach((figure) => observer.observe(figure));
-  const colour = () => drawn.forEach((target) => arrange(window.Plotly, target.parentElement, target));
-  addEventListener("beforeprint", () => { figures.forEach(attempt); colour(); }); // print.js has made the page light
+  const colour = () => drawn.forEach((target) => { repaint(target); arrange(window.Plotly, target.parentElement, target); });
+  addEventListener("beforeprint", () => { figures.forEach(attempt); drawn.forEach(repaint); }); // print.js has made the page light
   new MutationObserver(() => requestAnimationFrame(colour)).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
 document.readyState === "loading" ? addEventListener("DOMContentLoaded", start) : start();
