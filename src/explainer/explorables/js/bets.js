@@ -69,7 +69,7 @@ const X = (value) => 22 + 276 * value, middle = { "text-anchor": "middle", "font
 const mark = (x, y, solid) => group(colour(solid ? "ink" : "slate"), marker(solid ? DOT : DIAMOND, x, y, solid));
 
 function numberLine(state, key) {
-  const bet = state[key], [found] = state.results[key], y = TOP + 30;
+  const bet = state[key], [found] = state.results[key], y = TOP + 10;
   const at = (value, solid, text) => mark(X(value), y, solid) + group(colour(solid ? "ink" : "slate"),
     words(Math.min(WIDTH - 46, Math.max(46, X(value))), y + (solid ? 21 : -14), `${text} ${fixed(value)}`, middle));
   return [line(X(0), y, X(1), y), [0, 0.25, 0.5, 0.75, 1].map((tick) => line(X(tick), y - 4, X(tick), y + 4, { "stroke-opacity": 0.6 })),
@@ -87,9 +87,10 @@ const rows = (state, key) => Object.entries(QUESTIONS[key].choices).map(([choice
 function panels(state) {
   const small = (lines, top) => lines.map((text, i) => words(0, top + LEADING * i, text, { "font-size": 12 }));
   const below = asked(state).map((key) => said(state, key).flatMap((text) => wrap(text)));
-  const height = TOP + 70 + LEADING * Math.max(...below.map((lines) => lines.length));
-  return asked(state).map((key, i) => panel(QUESTIONS[key].title, height, small(wrap(QUESTIONS[key].ask), 34),
-    (QUESTIONS[key].choices ? rows : numberLine)(state, key), small(below[i], TOP + 78)));
+  return asked(state).map((key, i) => {
+    const [draw, foot] = QUESTIONS[key].choices ? [rows, TOP + 78] : [numberLine, TOP + 54];
+    return panel(QUESTIONS[key].title, foot - 8 + LEADING * below[i].length, small(wrap(QUESTIONS[key].ask), 34), draw(state, key), small(below[i], foot));
+  });
 }
 
 // What the browser keeps, by question; null if it keeps nothing

@@ -108,6 +108,7 @@ async function named(library, target) {
   const { data, _fullData: traces, _fullLayout: { showlegend, margin: { r }, annotations } } = target;
   const legend = traces.filter((trace) => trace.visible === true && trace.showlegend && trace.name);
   if (!showlegend || !legend.length || traces.some((trace) => trace.type !== "scatter")) return false;
+  if (traces.length === 1) return Boolean(await library.relayout(target, { showlegend: false })); // its caption names it
   const pen = document.createElement("canvas").getContext("2d"), texts = legend.map(({ name }) => inLines(name.replaceAll("<br>", " "), 24).split("<br>"));
   pen.font = `13px ${target._fullLayout.font.family}`;
   const sizes = texts.map((lines) => [Math.max(...lines.map((line) => pen.measureText(line).width)) + 2, 15 * lines.length]), widest = Math.max(...sizes.map(([w]) => w));
