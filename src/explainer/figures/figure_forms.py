@@ -82,6 +82,8 @@ def dot_panels(
         figure.add_vline(x=line, line={"width": 1, "dash": "dot"})
     for each in range(1, len(rows)):
         figure.add_hline(y=each - 0.5, line={"width": 1, "color": GRID})
+    if len({trace.name for trace in figure.data}) == 1:  # the title of the axis says what it is
+        figure.update_layout(showlegend=False)
     layout: Any = figure.layout  # plotly does not say which attributes it has
     return figure.update_layout(height=layout.height + 13 * len(names))
 
@@ -142,8 +144,11 @@ def curve_panels(
                     trace.update(name=f"{name}, floor", showlegend=False, **thin)
                 figure.add_trace(trace, **places[title])
                 titled.add(name)
-    named = {"tickvals": list(range(len(ranks))), "ticktext": [f"{x:g}" for x in ranks]}
-    figure.update_xaxes(named if by_rank else {"type": "log", "dtick": 1, "exponentformat": "power"})
+    named = {"tickvals": list(range(len(ranks))) if by_rank else ranks, "ticktext": [f"{x:g}" for x in ranks]}
+    if not by_rank:
+        figure.update_xaxes(type="log", dtick=1, exponentformat="power")
+    if by_rank or len(ranks) <= 6:
+        figure.update_xaxes(named)
     figure.update_xaxes(showticklabels=True)
     return figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
 
