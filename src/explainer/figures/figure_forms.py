@@ -144,13 +144,20 @@ def curve_panels(
                     trace.update(name=f"{name}, floor", showlegend=False, **thin)
                 figure.add_trace(trace, **places[title])
                 titled.add(name)
-    named = {"tickvals": list(range(len(ranks))) if by_rank else ranks, "ticktext": [f"{x:g}" for x in ranks]}
-    if not by_rank:
-        figure.update_xaxes(type="log", dtick=1, exponentformat="power")
-    if by_rank or len(ranks) <= 6:
-        figure.update_xaxes(named)
+    named = {"tickvals": list(range(len(ranks))), "ticktext": [f"{x:g}" for x in ranks]}
+    figure.update_xaxes(named if by_rank else _log_axis(ranks))
     figure.update_xaxes(showticklabels=True)
     return figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
+
+
+def _log_axis(values: Sequence[float]) -> dict:
+    """A few values are the ticks of their axis, each three times the one before, so that a phone has room for both."""
+    few: list[float] = []
+    for x in values if len(values) <= 6 else ():
+        if not few or x >= 3 * few[-1]:
+            few.append(x)
+    ticks = {"tickvals": few, "ticktext": [f"{x:g}" for x in few], "tickangle": 0} if few else {"dtick": 1}
+    return {"type": "log", "exponentformat": "power"} | ticks
 
 
 def _assign_looks(names: Iterable[str]) -> dict[str, int]:

@@ -95,7 +95,7 @@ async function legendBelow(library, target) {
   for (let pass = 0; pass < 2; pass += 1) {
     const { t, h } = target._fullLayout._size, foot = target.getBoundingClientRect().top + t + h;
     const room = [...target.querySelectorAll("[class^='g-x'][class$='title']")].map((title) => title.getBoundingClientRect().bottom - foot + 8);
-    await library.relayout(target, { "legend.y": -Math.max(AXIS_ROOM, ...room) / h, "legend.yanchor": "top" });
+    await library.relayout(target, { "legend.y": -(room.length ? Math.max(...room) : AXIS_ROOM) / h, "legend.yanchor": "top" });
   }
 }
 
