@@ -196,6 +196,8 @@ async function arrange(library, div, target) {
   if (await named(library, target)) return;
   const below = async () => { const full = target._fullLayout; if (full.showlegend && (narrow || meets(full))) await legendBelow(library, target); };
   await below();
+  for (let pass = 0; pass < 2 && above && !narrow && target._fullLayout.showlegend && target._fullLayout.legend.y > 1; pass += 1) // above the titles of panels
+    await library.relayout(target, { "legend.y": 1 + 30 / target._fullLayout._size.h });
   if (narrow && await apart(library, target)) await below();
 }
 
