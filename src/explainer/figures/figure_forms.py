@@ -82,8 +82,6 @@ def dot_panels(
         figure.add_vline(x=line, line={"width": 1, "dash": "dot"})
     for each in range(1, len(rows)):
         figure.add_hline(y=each - 0.5, line={"width": 1, "color": GRID})
-    if len({trace.name for trace in figure.data}) == 1:  # the title of the axis says what it is
-        figure.update_layout(showlegend=False)
     layout: Any = figure.layout  # plotly does not say which attributes it has
     return figure.update_layout(height=layout.height + 13 * len(names))
 
