@@ -109,7 +109,7 @@ class _Drawing:
     @property
     def least(self) -> int:
         """The width, in pixels, at which the smallest letters have 11."""
-        _, _, width, _ = re.findall(r"[\d.]+", re.search(r'viewBox="[^"]+"', self.svg)[0])
+        (width,) = re.findall(r'<svg viewBox="\S+ \S+ (\S+)', self.svg)
         smallest = min(map(float, re.findall(r'font-size[:=]"?\s*([\d.]+)', self.svg)))
         return round(11 / smallest * float(width))
 

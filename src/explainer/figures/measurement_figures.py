@@ -74,7 +74,8 @@ def points_on_curves(
     for name, level in (levels or {}).items():
         figure.add_hline(y=level, line={"dash": "dot", "width": 1.5})
         figure.add_annotation(text=name, y=_on_axis(level, "y" in log), **beside)
-        figure.update_layout(margin_r=max(figure.layout.margin.r or 0, 8 * len(name)))
+    if levels:
+        figure.update_layout(margin_r=8 * max(map(len, levels)))
     for name, place in (marks or {}).items():
         figure.add_vline(x=place, line={"dash": "dot", "width": 1.5})
         figure.add_annotation(text=name, yref="paper", x=_on_axis(place, "x" in log), y=1, **text)
