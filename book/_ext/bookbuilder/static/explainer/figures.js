@@ -31,6 +31,7 @@ function resolved(node, above) {
 
 // The drawing of a figure as an SVG with a size
 async function drawing(figure) {
+  for (let k = 0; k < 50 && figure.querySelector(".xp-plotly:not([data-ready])"); k += 1) await new Promise((later) => setTimeout(later, 100)); // who is quicker than the plot
   const plot = figure.querySelector(".js-plotly-plot"), holder = figure.querySelector(".xp-widget");
   if (plot) {
     const [width, height] = [plot.clientWidth, plot.clientHeight], url = await window.Plotly.toImage(plot, { format: "svg", width, height });
