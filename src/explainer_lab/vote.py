@@ -210,13 +210,6 @@ def _edited(
     return torch.cat(of_labels), torch.cat(most)
 
 
-def _moved(y: Int[Tensor, " k"], to: Int[Tensor, " n"], dose: float) -> Float[Tensor, "n k k"]:
-    """(1 - dose) I + dose u 1^T, with u even over the lines whose label is `to`."""
-    u = (y == to[:, None]).float()
-    u = u / u.sum(-1, keepdim=True)
-    return (1 - dose) * torch.eye(len(y)) + dose * u[..., None].expand(-1, -1, len(y))
-
-
 def _exchanged(y: Int[Tensor, " k"], a: Int[Tensor, " n"], c: Int[Tensor, " n"]) -> Float[Tensor, "n k k"]:
     """A permutation: of each four lines in a row, which have each label once, that of a and that of c change places."""
     taken = torch.where(y == a[:, None], c[:, None], torch.where(y == c[:, None], a[:, None], y))
@@ -330,7 +323,7 @@ def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]],
     yield from rows("flat", list(sets), flat)
     yield from rows("flat others", [*strongest, f"random {m}"], flat, but=True)
     for dose in DOSES:
-        moved = [_moved(y, c, dose) for c in aimed]
+        moved = [attention_edits.moved(y, c, dose) for c in aimed]
         some = {_USUAL_DOSE: list(sets), 1.0: main}.get(dose, [f"effect {m}"])
         yield from rows("moved", some, moved, dose=dose)
     if not lesson.labels:

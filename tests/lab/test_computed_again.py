@@ -12,7 +12,7 @@ from explainer.compare import comparison
 from explainer.compare.observations import observe
 from explainer.data import tasks
 from explainer.data.files import rounded
-from explainer.models import finetuning, loading, scoring
+from explainer.models import attention_edits, finetuning, loading, scoring
 from explainer.theory import metrics
 from explainer_lab import agreement, blocking, new_rule, reversal, rival, vote
 from explainer_lab.causal_tests import CausalTests
@@ -154,7 +154,11 @@ def test_edits_of_a_rule_computed_again_give_what_is_stored(starter):
     sets = vote.head_sets(setting, (30, 9), "A")
     last, y, n = lesson.passed(lesson.queries).at_last(), lesson.label_of_line, len(lesson.queries)
     answer = last.run().logits[:, lesson.tokens].argmax(-1)
-    mixes = [torch.eye(16).expand(n, -1, -1), torch.full((n, 16, 16), 1 / 16), vote._moved(y, (answer + 1) % 4, 0.2)]
+    mixes = [
+        torch.eye(16).expand(n, -1, -1),
+        torch.full((n, 16, 16), 1 / 16),
+        attention_edits.moved(y, (answer + 1) % 4, 0.2),
+    ]
     ten = sets["effect 10"].expand(len(mixes), -1, -1)
     given = vote._edited(last, lesson, ten, torch.stack(mixes))[0].argmax(-1)
     right = torch.tensor([query.label for query in lesson.queries])

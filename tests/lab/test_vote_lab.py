@@ -6,7 +6,7 @@ import torch
 from toy_study import column, rows
 from transformers import Gemma3TextConfig
 
-from explainer.models import architectures, circuits, interventions, scoring
+from explainer.models import architectures, attention_edits, circuits, interventions, scoring
 from explainer_lab import label_lines, vote
 from explainer_lab.label_lines import FORMS, PLACES, SITES, LabelLines
 from explainer_lab.vote import LABELS, TEMPLATES, Vote, VoteLesson
@@ -50,7 +50,7 @@ def test_attention_that_is_moved_or_exchanged_is_kept_in_sum():
     attention = torch.rand(2, 8)
     of_label = torch.nn.functional.one_hot(y, 4).float()
     for dose in (0.2, 1.0):
-        moved = (vote._moved(y, c, dose) @ attention[..., None])[..., 0]
+        moved = (attention_edits.moved(y, c, dose) @ attention[..., None])[..., 0]
         torch.testing.assert_close(moved.sum(-1), attention.sum(-1))
         expected = (1 - dose) * attention @ of_label
         expected[range(2), c] += dose * attention.sum(-1)

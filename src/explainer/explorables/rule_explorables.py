@@ -61,9 +61,8 @@ class RuleDraw:
 
     def moved(self, target: int, dose: float) -> dict[str, Float[Tensor, "n c"]]:
         """Probabilities `p` of the labels, and their shares `votes` of the ten heads' attention to all labels."""
-        u = (self.labels == target).float()
-        mix = (1 - dose) * torch.eye(K) + dose * (u / u.sum())[:, None]
-        edit, looks = AttentionEdit(self.heads[None, None], self.lines, mix[None, None]), []
+        mix = attention_edits.moved(self.labels, torch.tensor([target]), dose)
+        edit, looks = AttentionEdit(self.heads[None, None], self.lines, mix[None]), []
 
         def changed(layer: int, A: Tensor) -> Tensor:
             A = edit(layer, A)

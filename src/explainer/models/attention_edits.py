@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.cache_utils import DynamicCache
@@ -47,6 +47,13 @@ class AttentionEdit:
         shares = torch.where(its > 0, old / its, lines.sum(0) / (lines.sum(1) @ lines).clamp(min=1))
         new = old * (1 - lines.sum(0)) + (moved @ lines) * shares
         return torch.cat([torch.where(chosen, new, old), rest], -1)
+
+
+def moved(labels: Int[Tensor, " k"], to: Int[Tensor, " n"], dose: float) -> Float[Tensor, "n k k"]:
+    """(1 - dose) I + dose u 1^T, with u even over the lines whose label is `to`: a mix of an AttentionEdit."""
+    u = (labels == to[:, None]).float()
+    u = u / u.sum(-1, keepdim=True)
+    return (1 - dose) * torch.eye(len(labels)) + dose * u[..., None].expand(-1, -1, len(labels))
 
 
 @contextmanager
