@@ -127,6 +127,34 @@ def test_parts_by_what_is_put_in_where(interventions):
         assert contrast_results.mean_by(its, "intervention", "log_odds")["along_near"].estimate == pytest.approx(0.4)
 
 
+# Lines and layers.
+
+
+def test_a_line_over_another_at_its_place():
+    written = {"new": 2.0, "repeated": 1.0, "wrong": 3.0}
+    lines = rows(
+        place=("early", "late"), form=list(written), written=lambda place, form: written[form] * (1 + (place == "late"))
+    )
+    assert contrast_results.line_over(lines, "written", "late", "repeated").estimate == pytest.approx(1 / 2)
+    assert contrast_results.line_over(lines, "written", "early", "wrong", "repeated").estimate == pytest.approx(3)
+
+
+def test_attention_that_goes_a_part_of_the_way():
+    before = rows(before_answer=0.7, before_next=0.1)
+    for way in (0.0, 0.5, 1.0):
+        moved = contrast_results.attention_moved(before.assign(after_next=0.1 + 0.6 * way))
+        assert moved.estimate == pytest.approx(way)
+
+
+def test_what_an_ablation_loses_is_of_the_same_draw():
+    held = contrast_results.ablation_losses("ablations")
+    assert (held.loc[held["part"] == "none", "lost"] == 0).all()
+    its = held[(held["task"] == "suffix") & (held["seed"] == 11)].set_index(["part", "layer"])
+    none = its.loc["none", "right_label"].item()
+    assert its.loc[("MLP", 0), "lost"].item() == pytest.approx(none - its.loc[("MLP", 0), "right_label"].item())
+    assert set(held.loc[held["kind"] == "word pairs", "task"]) == {"antonyms", "capitals", "past", "plurals"}
+
+
 # Minimal pairs.
 
 

@@ -131,3 +131,36 @@ def agreement(answers: pd.DataFrame, given: str, *, wrong: bool = False) -> dict
         "gain": lambda sums: (sums.hit - sums.floor) / sums.n,
     }
     return {name: of_sums(counted, value, ["seed", "cue"]) for name, value in values.items()}
+
+
+def line_over(lines: pd.DataFrame, column: str, place: str, form: str, other: str = "new") -> Interval:
+    """A column of "lines" for lines of one form, over that for lines of another that stand at the same place."""
+    wide = lines[lines["place"] == place].pivot_table(index=["seed", "cue"], columns="form", values=column)
+    return of_means(wide, lambda m: m[form] / m[other], ["seed", "cue"])
+
+
+def attention_moved(exchanges: pd.DataFrame) -> Interval:
+    """How far attention goes from the lines of the answer's label to those of the next, of rows of "exchanges".
+
+    (after - before) / (before, of the answer - before),  of shares of attention to the next label
+    """
+    return of_means(
+        exchanges,
+        lambda m: (m.after_next - m.before_next) / (m.before_answer - m.before_next),
+        ["seed", "cue"],
+    )
+
+
+def ablation_losses(grid: str) -> pd.DataFrame:
+    """The "ablations" of a grid, with what each loses ("lost") of the share of right answers.
+
+    Answers are the most probable of all tokens on word pairs, and of the labels on new rules ("kind").
+    """
+    held = results(grid, "ablations")
+    rules = held["right_label"].notna()
+    right = held["right_label"].where(rules, held["right"]).astype(float)
+    held = held.assign(kind=rules.map({True: "new rules", False: "word pairs"}), share=right)
+    draws = ["task", "seed"]
+    whole = held[held["part"] == "none"].set_index(draws)["share"]
+    held["lost"] = whole.loc[pd.MultiIndex.from_frame(held[draws])].to_numpy() - right
+    return held.replace({"part": {"mlp": "MLP"}})
