@@ -105,8 +105,7 @@ serve:  ## serve the built site on http://localhost:8000 (PORT=...)
 	@test -d $(SITE) || { echo "No site yet: run make book first."; exit 1; }
 	$(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory $(SITE)
 
-bench: $(BIN)/.installed fetch  ## time what the book says is fast, and the model in the page of a built site
-	$(BIN)/python benchmarks/bench.py
+bench: $(BIN)/.installed  ## time the model in the page of a built site
 	$(BIN)/python benchmarks/page.py
 
 clean:  ## remove the site, the execution cache, the virtual environment and node_modules
