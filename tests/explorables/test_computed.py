@@ -313,7 +313,7 @@ def expected_weights(average: str, eta: float, n: int) -> torch.Tensor:
     """Oldest first."""
     if average == "heavy_ball":
         return duality.heavy_ball_weights(eta, n)
-    return momentum.LAG_WEIGHTS[average](eta, n).flip(0)
+    return momentum.AVERAGES[average](torch.eye(n + 1, 1, dtype=torch.float64), eta)[1:, 0].flip(0)
 
 
 def test_momentum_window_weights_are_those_of_the_package(javascript_momentum_window):

@@ -16,7 +16,6 @@ from explainer.errors import ShapeError
 from explainer.theory.shapes import shaped
 
 _Average = Callable[[Float[Tensor, "*batch T d"], float], Float[Tensor, "*batch T d"]]
-_LagWeights = Callable[[float, int], Float[Tensor, " n"]]
 
 _CHUNK = 32  # positions that one matrix product averages over
 SHORT = 4
@@ -152,16 +151,6 @@ AVERAGES: Mapping[str, _Average] = {
     "short_convolution": lambda value, eta: causal_convolution(value, weights(eta, SHORT)),
 }
 """The averages by name."""
-
-LAG_WEIGHTS: Mapping[str, _LagWeights] = {
-    "momentum": weights,
-    "normalised": lambda eta, n: (1 - eta) * eta ** torch.arange(n, dtype=torch.float64),
-    "nesterov": lambda eta, n: eta * (weights(eta, n) + _newest(n)),
-    "previous": lambda eta, n: eta * _newest(n),
-    "permuted": _permuted_weights,
-    "short_convolution": lambda eta, n: torch.where(torch.arange(n) < SHORT, weights(eta, n), 0.0),
-}
-"""The weights that a position with n others before it gives them in each average, lag 1 first."""
 
 
 def _discounted(value: Tensor, eta: float, factor: float) -> Tensor:

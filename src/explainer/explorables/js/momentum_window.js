@@ -16,7 +16,7 @@ const NAMES = {
   previous: "previous value alone", heavy_ball: "dual of heavy ball",
 };
 
-// The weight at lag s = 1, 2, ..., explainer.theory.momentum.LAG_WEIGHTS; of the dual, explainer.theory.duality.heavy_ball_weights.
+// The weight at lag s = 1, 2, ... in explainer.theory.momentum.AVERAGES; of the dual, explainer.theory.duality.heavy_ball_weights.
 const AT_LAG = {
   momentum: (eta, s) => eta ** s,
   normalised: (eta, s) => (1 - eta) * eta ** (s - 1),
