@@ -82,14 +82,7 @@ class _Lines:
 
 
 def _run_blocking(checkpoint: Checkpoint, setting: _BlockingSetting, *, progress: bool = False) -> Tables:
-    """The tables of one setting, as the laboratory stores them.
-
-    - "settings": right answers about Y after each lesson, in the context and by training; what is missing;
-    - "answers": of each lesson, way of learning and cue asked the share of right answers and the mean log p of the
-      right label among all labels.
-
-    Raises TaskError, CheckpointError or ExperimentError.
-    """
+    """The tables of one setting; published/README.md says what they have."""
     lines, rows, lost = _Lines(setting), [], []
     parts = {kinds: lines.draw(kinds, setting.k) for kinds in ("X", "Z", "XY", "Y")}
     asked = {kind: lines.draw(kind, setting.n_queries) for kind in "XY"}

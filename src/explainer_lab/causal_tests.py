@@ -249,16 +249,7 @@ class CausalTests(OnCheckpoint[_CausalTestsSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": {"own": own, "foreign": foreign}}
 
     def compute(self, setting: _CausalTestsSetting, *, progress: bool) -> Computed:
-        """One setting.
-
-        - "settings": sizes, accuracies of ZSL, ICL and FT, the training, the largest error of a query's own patch in a
-        logit, the layer of the task vector, R^2 of each best-matched step as a mean over layers, and why something is
-        missing;
-        - "interventions": for each its accuracy, how often its answer is that of ICL, and the log-probability of the
-        right one, as means over `n` queries;
-        - "queries": the same for each query, whose id is that of `comparison.query_id`;
-        - "layers": sizes of the changes, R^2 by layer, and the task vector's accuracy on the selection.
-        """
+        """One setting; published/README.md says what the tables have."""
         checkpoint, (own, foreign) = self._load(setting.checkpoint), self._load_pair(setting.task)
         scoring.require_distinct(checkpoint, own.task)
         studied = MODELS[setting.model](checkpoint, setting.seed)

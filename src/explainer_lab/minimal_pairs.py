@@ -376,15 +376,7 @@ class MinimalPairs(OnCheckpoint[_MinimalPairsSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(setting.names)}
 
     def compute(self, setting: _MinimalPairsSetting, *, progress: bool) -> Computed:
-        """One pair of lessons.
-
-        - "settings": answers without a lesson, after whole contexts and whole trainings, what `similarities` gives for
-        these, and what is missing;
-        - "changes": the shares of right answers of A and of B under each lesson, in every strength;
-        - "strengths": the similarities of contexts of each number of words and trainings of each number of epochs;
-        - "layers": those of the whole, by layer;
-        - "interventions": answers when a part of a change is put in.
-        """
+        """One pair of lessons; published/README.md says what the tables have."""
         checkpoint, data = self._load(setting.checkpoint), {name: self._load_data(name) for name in setting.names}
         pair = _Pair(setting, checkpoint, data, _draw_words(checkpoint, data, setting))
         given = {one: ((pair.data[pair.name(one.task)].task, pair.examples(one)), setting.lr) for one in LESSONS}

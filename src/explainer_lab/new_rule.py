@@ -385,16 +385,7 @@ class NewRule(OnCheckpoint[_NewRuleSetting]):
         return setting.cue, TASK, rules.examples("A", rules.words[2]), of_task
 
     def compute(self, setting: _NewRuleSetting, *, progress: bool) -> Computed:
-        """One setting.
-
-        - "settings": right answers without a lesson, after whole contexts, after shuffled labels and after whole
-        trainings; the similarities of `minimal_pairs`; what is missing;
-        - "changes": right answers under both rules after each lesson, in every strength;
-        - "answers": for each query and rule the label that is right and those that are given, by number;
-        - "heads": without a training, how often each head votes as the model answers, and whether it is a chosen one;
-        - "strengths", "layers": the similarities by number of epochs, and of the whole by layer;
-        - "interventions": answers when a part of a contrast is put in or taken out.
-        """
+        """One setting; published/README.md says what the tables have."""
         checkpoint = self._load(setting.checkpoint)
         rules, found = _Rules(setting, checkpoint), _Found({}, {}, [])
         found.answers["ZSL", 0, None] = rules.see(checkpoint, scoring.encode(checkpoint, ""))[1]

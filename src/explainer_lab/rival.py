@@ -273,15 +273,7 @@ class Rival(OnCheckpoint[_RivalSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": {"own": own, "foreign": foreign}}
 
     def compute(self, setting: _RivalSetting, *, progress: bool) -> Computed:
-        """One setting.
-
-        - "settings": accuracies, the layers to which vectors are added, how many of the heads with the largest effect
-        are induction heads, and how near the change by all demonstrations is to the sum of those by single ones, where
-        the task vector is added: the cosine, R^2 with one rate for all, with a rate for each, and of another task's;
-        - "queries": what each intervention gives for each query;
-        - "heads": the effect of each head on selection queries, on those of another task, its score as induction head;
-        - "layers": right answers to the selection queries by the layer to which a vector is added, and these R^2.
-        """
+        """One setting; published/README.md says what the tables have."""
         checkpoint, (own, foreign) = self._load(setting.checkpoint), self._both(setting)
         scoring.require_distinct(checkpoint, own.task)
         rival = _Rival.of(checkpoint, own, foreign, setting)

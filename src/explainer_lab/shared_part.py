@@ -385,16 +385,7 @@ class SharedPart(OnCheckpoint[_SharedPartSetting]):
         return {"weights": self._weights(setting.checkpoint), "data": self._data_digests(sorted(names))}
 
     def compute(self, setting: _SharedPartSetting, *, progress: bool) -> Computed:
-        """One setting.
-
-        - "settings": means over tasks of the shares of right answers and of SimAOU of ICL and FT, and what is missing;
-        - "changes": each context and training of each task, with its share of right answers;
-        - "pairs": the similarities of contexts and trainings, and of two of a kind, as means over queries and layers;
-        - "layers": SimAOU of CORNERS, and of what is special to the demonstrations, by layer;
-        - "link": the same when the direction of the mean in-context change of other queries is taken out of every
-        change, layer by layer, or a random direction with the cosine that this one has;
-        - "queries": what each intervention gives for each query, whose id is that of `comparison.query_id`.
-        """
+        """One setting; published/README.md says what the tables have."""
         checkpoint = self._load(setting.checkpoint)
         of_tasks = [_task(checkpoint, self._load_data, setting, name) for name in setting.names]
         trained = _train(checkpoint, of_tasks, setting, progress)

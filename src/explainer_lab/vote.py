@@ -371,12 +371,7 @@ class Vote(OnCheckpoint[VoteSetting]):
         return {"weights": self._weights(setting.checkpoint), **data}
 
     def compute(self, setting: VoteSetting, *, progress: bool) -> Computed:
-        """One setting.
-
-        - "settings": the share of right answers without an edit;
-        - "heads", of part "rank": for each rule and head what flattening costs, attention to labels, agreement;
-        - "edits", "queries", of part "edits": see `_edits` and `_votes`.
-        """
+        """One setting; published/README.md says what the tables have."""
         checkpoint, tables = self._load(setting.checkpoint), {"heads": [], "edits": [], "queries": []}
         rules = "A" if setting.cue in KNOWN else "AB"
         lessons = {rule: VoteLesson.of(checkpoint, setting, rule) for rule in rules}

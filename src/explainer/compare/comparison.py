@@ -134,16 +134,7 @@ def prepare(checkpoint: Checkpoint, data: TaskData, setting: ComparisonSetting, 
 
 
 def run_comparison(baseline: Baseline, setting: ComparisonSetting, *, progress: bool = False) -> Tables:
-    """The tables of one setting, to which the baseline must belong, as the laboratory stores them.
-
-    - "settings": sizes and labels; for ZSL, ICL and FT accuracy raw and calibrated (by the batch and by a content-free
-      query), by the mean per token where labels have unequal lengths, macro F1 and AUC; losses and gradient norms of
-      FT; Rec2FTP with its counts and its chance value; the mean of each similarity over queries and layers; and in the
-      note, why something is missing;
-    - "queries": for each query its id, its label, whether ZSL, ICL and FT are right, their log-probabilities, and each
-      similarity as a mean over layers;
-    - "layers": for each layer the norms of the update, and each similarity as a mean over queries with its standard
-      deviation, `<similarity>_sd` (n - 1).
+    """The tables of one setting, to which the baseline must belong; published/README.md says what they have.
 
     Where FT diverges, what needs it is missing. Raises TaskError, CheckpointError or ExperimentError.
     """
