@@ -62,8 +62,16 @@ def cosine(a, b):
 def test_rec2ftp_by_hand():
     zsl, icl, ft = (torch.tensor([int(c) for c in row]).bool() for row in ("000011", "110010", "101011"))
     assert metrics.rec2ftp_counts(zsl, icl, ft) == (4, 2, 2, 1)
+    assert metrics.rec2ftp(zsl, icl, ft) == 1 / 2
     assert metrics.rec2ftp_chance(zsl, icl) == 2 / 4
-    assert math.isnan(metrics.rec2ftp_chance(~zsl | True, zsl))
+
+
+def test_rec2ftp_without_repairs_is_nan_with_a_warning():
+    zsl, wrong = torch.tensor([False, False, True]), torch.zeros(3, dtype=torch.bool)
+    with pytest.warns(RuntimeWarning, match="none of the 2 zero-shot errors") as warned:
+        assert math.isnan(metrics.rec2ftp(zsl, ~wrong, wrong))
+    assert warned[0].filename == __file__, "the line that asks"
+    assert math.isnan(metrics.rec2ftp_chance(~wrong, wrong))
 
 
 # Part 2. Attention outputs.

@@ -28,7 +28,7 @@ SILENT = {
     "train_linear_layer": lambda: duality.train_linear_layer(torch.ones(3, 3), A, ONE, duality.GradientDescent(1), []),
     "relative_error": lambda: duality.relative_error(A, ONE),
     "split_attention": lambda: duality.split_attention(A, A, A, 2),
-    "rec2ftp_counts": lambda: metrics.rec2ftp_counts(*(flags > 0 for flags in (A[:, 0], A[:, 0], ONE[0]))),
+    "rec2ftp": lambda: metrics.rec2ftp(*(flags > 0 for flags in (A[:, 0], A[:, 0], ONE[0]))),
     "sim_aou": lambda: metrics.sim_aou(A[None], A[None], ONE[None]),
 }
 """Calls that broadcasting would let pass."""

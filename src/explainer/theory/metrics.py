@@ -9,6 +9,7 @@ rounding, see `nan_within_rounding`; the tau of constant scores) is NaN; means a
 Tensors whose shapes are not those of their annotations raise ShapeError.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -99,13 +100,24 @@ class _Rec2FTPCounts(NamedTuple):
 def rec2ftp_counts(
     zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]
 ) -> _Rec2FTPCounts:
-    """Count the errors of ZSL and those that FT, ICL and both repair: Rec2FTP is both_fix / ft_fixes.
-
-    Source: Dai et al. 2023, Table 2.
-    """
+    """Count the errors of ZSL and those that FT, ICL and both repair; a ratio of single digits is no measurement."""
     wrong = ~zsl_correct
     sets = wrong, wrong & ft_correct, wrong & icl_correct, wrong & ft_correct & icl_correct
     return _Rec2FTPCounts(*(int(chosen.sum()) for chosen in sets))
+
+
+def rec2ftp(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"], ft_correct: Bool[Tensor, " n"]) -> float:
+    """Recall of fine-tuning's repairs by ICL: N[ZSL wrong, FT right, ICL right] / N[ZSL wrong, FT right].
+
+    NaN, with a RuntimeWarning, when FT repairs nothing.
+    Source: Dai et al. 2023, Table 2.
+    """
+    counts = rec2ftp_counts(zsl_correct, icl_correct, ft_correct)
+    if counts.ft_fixes == 0:
+        message = f"Rec2FTP is undefined: fine-tuning repairs none of the {counts.zsl_errors} zero-shot errors."
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        return float("nan")
+    return counts.both_fix / counts.ft_fixes
 
 
 def rec2ftp_chance(zsl_correct: Bool[Tensor, " n"], icl_correct: Bool[Tensor, " n"]) -> float:
