@@ -405,7 +405,7 @@ def test_three_predictions_loss_by_task():
     tasks = words["task"].unique()
     assert {task for task in tasks if grown(lost, task).low > 0} == {"plurals", "past", "antonyms"}
     assert {task for task in tasks if grown(shuffled, task).high < 0} == {"plurals"}
-    assert sentence("three_predictions", "On three tasks of four, wrong labels do more harm")
+    assert sentence("three_predictions", "On three of the four tasks, wrong labels do more harm")
 
 
 # shared_part and causal_tests
@@ -527,7 +527,7 @@ def voted(column: str, grid: str = "edits", **where) -> float:
     ("page", "about"),
     [
         ("story", "attend to all lines equally"),
-        ("vote", "Make ten heads look"),
+        ("vote", "Make the ten heads look"),
         ("what_the_context_does", "*Are they needed?*"),
         ("verdict", "attend equally to all lines, right"),
         ("claims", "| Similar examples vote. |"),
@@ -561,14 +561,14 @@ def test_votes_beside_who_knows_the_right_label_alone():
     text = f"first words {of_words['agreement'].estimate:.2f}, floor {of_words['floor'].estimate:.2f}"
     assert text in sentence("new_rule", "all answers that the vote")
     assert min(gains[cue].low for cue in ("suffix", "first word")) > 0
-    for page, grid, about in (
-        ("vote", "edits", "attend most is the answer"),
+    for page, grid, *about in (
+        ("vote", "edits", "attend most is the answer", "Of 100 mistakes"),
         ("second_gpt", "edits-gemma", "By itself the vote"),
     ):
         asked = contrast_results.both_grids(grid, "queries")
         found = [contrast_results.agreement(asked.assign(icl=asked["answer"]), "vote", wrong=w) for w in (False, True)]
         typed = {f"{100 * its[of].estimate:.0f}" for its in found for of in ("agreement", "floor")}
-        assert typed <= set(re.findall(r"\d+", sentence(page, about))), page
+        assert typed <= set(re.findall(r"\d+", " ".join(sentence(page, words) for words in about))), page
 
 
 def test_what_the_context_does_known_tasks_and_edits():
@@ -605,7 +605,9 @@ def test_vote_without_the_head_that_is_in_both_sets():
 
 
 def test_vote_doses_and_exchanges():
-    said = re.findall(r"\d+", sentence("vote", "Moving five per cent"))
+    about = "Moving even five", "Moving ten per cent", "Exchanging two labels"
+    text = " ".join(sentence("vote", words) for words in about)
+    said = re.findall(r"\d+", text[text.index(about[0]) :])
     shares = [voted("aimed", edit="moved", dose=dose, heads="effect 10") for dose in (0.05, 0.1, 0.2)]
     shares += [voted("aimed", edit="moved", dose=dose, heads="attention 10") for dose in (0.2, 1.0)]
     shares.append(voted("aimed", edit="moved", dose=1.0, heads="random 10"))
@@ -703,7 +705,7 @@ def test_vote_and_verdict_known_tasks():
 
 def test_second_gpt_answers_of_one_head():
     said = " ".join(
-        sentence("second_gpt", about) for about in ("the vote causes the answers", "A fifth of its attention")
+        sentence("second_gpt", about) for about in ("a vote causes the answers", "Moving a fifth of its attention")
     )
     shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
         ("none", "all"), ("flat", "effect 1"), ("flat others", "effect 1"), ("flat", "attention 1"),
@@ -720,7 +722,8 @@ def test_second_gpt_the_books_other_questions():
         table_intervals.of_means(known.query(f"edit == '{edit}' and heads == 'all'"), "right_all", ["seed", "cue"])
         for edit in ("flat", "none")
     )
-    text = sentence("second_gpt", "Both models learn a new rule").replace("of 11.2", "").replace("of 100", "")
+    about = "Both models learn a new rule", "On known tasks no head"
+    text = " ".join(sentence("second_gpt", words) for words in about).replace("of 11.2", "").replace("of 100", "")
     said = [number for number in re.findall(r"\d+", text) if number != "72"]
     of_rules = results("rival-rules-gemma", "queries").groupby("intervention")["right_label"].mean()
     of_rule = [of_rules["vector"], 0.25, of_rules["icl"]]
@@ -733,7 +736,7 @@ def test_second_gpt_the_books_other_questions():
     told = results("blocking-contexts-gemma", "answers").query("cue == 'Y' and last == 'Y'")
     right = told.pivot_table(index="seed", columns="lesson", values="right")
     gained = statistics.student(right["blocked"] - right["control"])
-    said = re.findall(r"\d+", sentence("second_gpt", "A cue whose label another cue"))
+    said = re.findall(r"\d+", sentence("second_gpt", "A cue is learned even"))
     assert [f"{100 * each:.0f}" for each in gained[:3]] == said[:3]
     chosen = results("choose-word-pairs-gemma")
     assert chosen["ft_accuracy"].max() <= 1 / 24 + 1e-3 and chosen["icl_accuracy"].min() > 0.7
