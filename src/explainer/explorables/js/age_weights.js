@@ -56,7 +56,7 @@ function weightsPanel(state) {
     scaleOf(p, ticksUpTo(high)), words(0, 32, "weight", SMALL),
     group(colour("ink"), w.map((w_n, n) => rect(X(n) - 1.6, Y(w_n), 3.2, Math.max(0.5, Y(0) - Y(w_n)), { "fill-opacity": n < half ? 0.85 : 0.4 }))),
     group(colour("slate"), diamond(X(peak), Y(w[peak]) - 11, 6), words(X(peak) + (peak > 45 ? -11 : 11), Y(w[peak]) - 8, `age ${peak}`, peak > 45 ? end : SMALL)),
-    entry(0, top + height + 52, "newest pairs with half of the weight (dark)", whole(half)));
+    entry(0, top + height + 52, "newest pairs with half of the weight (full)", whole(half)));
 }
 
 const SERIES = [

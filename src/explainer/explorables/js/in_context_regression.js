@@ -58,8 +58,8 @@ const distance = (values, best) => Math.sqrt(mean(values.slice(15, 46).map((v, i
 const learner = (name, role, dashes, width = 2) =>
   [name, { ...colour(role), "stroke-dasharray": dashes, "stroke-width": width, "stroke-opacity": width > 2 ? 0.3 : 1 }];
 const LEARNERS = {
-  ridge: learner("ridge", "ink", "", 8), gpt: learner("small GPT", "context", "8 4"),
-  linear: learner("linear transformer", "slate", "2 3"), ols: learner("least squares", "stone", "12 3 2 3"), descent: learner("gradient steps", "training", "5 3"),
+  ridge: learner("ridge", "ink", "", 8), gpt: learner("small GPT", "ink", "8 4"),
+  linear: learner("linear transformer", "slate", "2 3"), ols: learner("least squares", "stone", "12 3 2 3"), descent: learner("gradient steps", "slate", "5 3"),
 };
 
 function describe(state) {

@@ -108,10 +108,10 @@ function headPanel(state) {
       VALUES.map((v, i) => group({ "opacity": 0.75 }, words(...at(v), i, { "text-anchor": "middle", "font-size": 10 }))),
       group(colour("query"), line(...at([0, 0]), ...shortOf(at([0, 0]), at(state.query)), { "stroke-dasharray": "3 4", "stroke-opacity": 0.7 }), diamond(...at(state.query)), words(X(state.query[0]) + 11, Y(state.query[1]) - 7, "q", {})),
       group(colour("slate"), arrow(...at([0, 0]), ...at(from), {})),
-      group(colour("context"), arrow(...at(from), ...at(to), {})),
+      group(colour("value"), arrow(...at(from), ...at(to), {})),
       group(colour("ink"), tag("circle", { cx: X(to[0]), cy: Y(to[1]), r: 5, fill: "currentColor" }))),
     row(0, "slate", isDual(state) ? "start: W\u2080 q, with W\u2080 = 0" : "softmax attention", vector(from)),
-    row(1, "context", isDual(state) ? "added: sum of a v (k\u00b7q) / 16" : "added by the average", vector(change)),
+    row(1, "value", isDual(state) ? "added: sum of a v (k\u00b7q) / 16" : "added by the average", vector(change)),
     row(2, "ink", "output (the dot)", vector(to)));
 }
 

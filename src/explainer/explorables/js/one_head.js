@@ -82,7 +82,7 @@ function outputPanel(state) {
     PLANE.inside(
       group(colour("query"), arrow(...stops[0], ...stops[1])),
       group(colour("value"), stops.slice(2).map((stop, k) => arrow(...stops[k + 1], ...stop))),
-      group(colour("context"), line(...origin, ...tip, { "stroke-width": 1.5, "stroke-dasharray": "3 3" }), tag("circle", { cx: tip[0], cy: tip[1], r: 5, fill: "currentColor" }))),
+      group(colour("ink"), line(...origin, ...tip, { "stroke-width": 1.5, "stroke-dasharray": "3 3" }), tag("circle", { cx: tip[0], cy: tip[1], r: 5, fill: "currentColor" }))),
     off ? words(168, 72, "the output is off the plot", { class: "explorable-halo", "text-anchor": "middle", ...SMALL }) : "");
 }
 
@@ -107,7 +107,7 @@ function matrixPanel(state) {
     head(22, "value", "value"), column(0, y, value), words(57, y + 4, "×", middle),
     head(116, "key, as a row", "key"), path(`M73 ${y - 9}h-4v18h4M159 ${y - 9}h4v18h-4`, { "stroke-opacity": 0.7 }),
     words(110, y + 4, fixed(a), right), words(156, y + 4, fixed(b), right), words(182, y + 4, "=", middle),
-    head(250, "outer product", "context"), heatMap(200, y, product(state, i), 50, "context"),
+    head(250, "outer product", "ink"), heatMap(200, y, product(state, i)),
     line(0, 118, WIDTH, 118, { "stroke-opacity": 0.5 }),
     words(0, 138, "The sum of all outer products, as a matrix", { "font-size": 12 }),
     heatMap(0, low, zeroShot(state), 46), words(102, low + 4, "+", middle), heatMap(112, low, update(state), 46, "context"), words(216, low + 4, "=", middle), heatMap(227, low, sum, 46),

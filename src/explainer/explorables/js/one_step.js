@@ -67,20 +67,20 @@ function attentionPanel({ points, learning_rate, query }) {
       group(colour("key"), badge(10, middle - 4, i + 1)),
       words(62, middle, fixed(values[i]), right), words(72, middle, "×", { "text-anchor": "middle", "font-size": 12 }),
       words(118, middle, fixed(points[i][0] * query), right), words(166, middle, fixed(parts[i], 2, "+"), right),
-      group(colour("context"), bar(X(reached[i]), X(reached[i + 1]), y + height / 2 - 7, 14)),
+      group(colour("value"), bar(X(reached[i]), X(reached[i + 1]), y + height / 2 - 7, 14)),
       i + 1 < points.length ? line(X(reached[i + 1]), y + height / 2 + 7, X(reached[i + 1]), y + height * 1.5 - 7, { "stroke-opacity": 0.5 }) : "",
     ];
   };
   return panel("Linear attention over the examples", 308,
     group({ ...right, "font-weight": 600 },
       words(62, 38, "value", colour("value")), words(99, 38, "key ·", colour("key")), words(118, 38, "q", colour("query")),
-      words(166, 38, "adds", colour("context")), words(X(total), 38, "W₁ q", { ...colour("query"), "text-anchor": X(total) < 230 ? "start" : "end" })),
+      words(166, 38, "adds", colour("value")), words(X(total), 38, "W₁ q", { "text-anchor": X(total) < 230 ? "start" : "end" })),
     line(X(0), 44, X(0), foot + 30, { "stroke-opacity": 0.5 }),
-    group(colour("query"), line(X(total), 44, X(total), foot + 30, { "stroke-width": 2, "stroke-dasharray": "2 3" })),
+    group(colour("ink"), line(X(total), 44, X(total), foot + 30, { "stroke-width": 2, "stroke-dasharray": "2 3" })),
     points.map((_, i) => row(i)),
     line(0, foot + 3, WIDTH, foot + 3, { "stroke-opacity": 0.5 }),
     words(0, foot + 22, "sum", { "font-weight": 600 }), words(166, foot + 22, fixed(total, 3), { ...right, "font-size": 13, "font-weight": 600 }),
-    group(colour("context"), bar(X(0), X(total), foot + 10, 16)));
+    group(colour("ink"), bar(X(0), X(total), foot + 10, 16)));
 }
 
 function handles({ points, learning_rate, query }) {

@@ -65,10 +65,10 @@ function layersPanel(state) {
     [1, 10, 20, 30].map((t) => words(x(t), top + height + 14, fixed(t, 0), { ...SMALL, "text-anchor": "middle" })),
     words(left + width, top + height + 28, "layer", { ...SMALL, "text-anchor": "end" }), words(0, top - 10, "cosine", SMALL),
     inside(group(colour("training"), path(curve(trainings[0]), dashed)),
-      group(colour("context"), path(curve(own[0]), { "stroke-width": 5, "stroke-opacity": 0.45 })),
+      group(colour("slate"), path(curve(own[0]), { "stroke-width": 5, "stroke-opacity": 0.45 })),
       group(colour("ink"), path(`${band}Z`, { fill: "currentColor", "fill-opacity": 0.2, stroke: "none" }), path(curve(mean), { "stroke-width": 2 }),
         path(curve(noise[column(lesson, side)]), dotted))),
-    key(0, "training", dashed, "two trainings, different examples"), key(1, "context", { "stroke-width": 5, "stroke-opacity": 0.45 }, "context and training, the same examples"),
+    key(0, "training", dashed, "two trainings, different examples"), key(1, "slate", { "stroke-width": 5, "stroke-opacity": 0.45 }, "context and training, the same examples"),
     key(2, "ink", { "stroke-width": 2 }, lesson === "own" ? "chosen: nothing swapped" : `chosen: ${NAMES[lesson]} (band: 95 %)`), key(3, "ink", dotted, "its noise value"));
 }
 

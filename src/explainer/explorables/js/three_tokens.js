@@ -37,7 +37,7 @@ function valuePanel(state) {
   return panel("Values and output: drag the values", 308, axes(VALUES, [-3, -2, -1, 0, 1, 2, 3], ["", ""]),
     path(`M${corners.map((c) => c.map((x) => x.toFixed(1)).join(" ")).join("L")}Z`, { "stroke-dasharray": "2 3", "stroke-opacity": 0.7 }),
     group(colour("value"), corners.map((c, i) => arrow(...zero, ...shortOf(zero, c)) + badge(...c, i + 1))),
-    VALUES.inside(group(colour("context"), arrow(...zero, ...tip, {}), tag("circle", { cx: tip[0], cy: tip[1], r: 5, fill: "currentColor" }))),
+    VALUES.inside(group(colour("ink"), arrow(...zero, ...tip, {}), tag("circle", { cx: tip[0], cy: tip[1], r: 5, fill: "currentColor" }))),
     off ? words(168, 56, "the output is off the plot", { class: "explorable-halo", "text-anchor": "middle", ...SMALL })
       : words(tip[0] + (left ? -9 : 9), tip[1] + (end[1] < -2.4 ? -8 : 18), "output", { class: "explorable-halo", "font-weight": 600, "text-anchor": left ? "end" : "start" }));
 }
@@ -68,7 +68,7 @@ function weightPanel(state) {
 
 function sumPanel(state) {
   const w = weights(state), values = state.token_values;
-  const heads = [[134, linear(state) ? "k · q" : "p", "key"], [210, "value", "value"], [290, "adds", "context"]];
+  const heads = [[134, linear(state) ? "k · q" : "p", "key"], [210, "value", "value"], [290, "adds", "value"]];
   return panel("The output: a weighted sum of values", FOOT + 12,
     heads.map(([x, text, role]) => words(x, 36, text, { ...middle, "font-weight": 600, ...colour(role) })),
     values.map((v, i) => [

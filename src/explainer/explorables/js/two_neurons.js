@@ -54,7 +54,7 @@ function outputPanel(state) {
       targets.map((y, i) => badge(...onPlane(y), i + 1))),
     PLANE.inside(
       group(colour("query"), path(`M${stops[0][0] - 6} ${stops[0][1]}l6 -6l6 6l-6 6Z`, { "stroke-width": 2, "stroke-dasharray": "2 2" })),
-      group(colour("context"), chain),
+      group(colour("value"), chain),
       group(colour("query"), diamond(...onPlane(step)), tag("circle", { cx: stops.at(-1)[0], cy: stops.at(-1)[1], r: 3, fill: "currentColor" }))),
     leaves ? words(PLANE.X(-LIMIT) + 6, PLANE.Y(LIMIT) + 14, `W q = ${vector(step)} is off the plot`, { ...small, class: "explorable-halo" }) : "");
 }
@@ -66,14 +66,14 @@ const heads = (...columns) => group({ "font-weight": 600, ...small }, columns.ma
 function weightPanel(state) {
   const { initial_weights, inputs } = state, errors = errorSignals(state), n = inputs.length;
   return panel("Gradient descent builds the weights", rowMiddle(n + 1) + 40,
-    heads([34, "error e", "value"], [112, "input xᵀ", "key"], [216, "e xᵀ", "context"]),
+    heads([34, "error e", "value"], [112, "input xᵀ", "key"], [216, "e xᵀ"]),
     words(0, rowMiddle(0) + 4, "start: W₀"), heatMap(216, rowMiddle(0), initial_weights),
     inputs.map((x, i) => {
       const y = rowMiddle(i + 1);
       return [
         words(0, y + 4, "+"), group(colour("key"), badge(21, y, i + 1, 8)), column(36, y, errors[i]), words(90, y + 4, "×", middle),
         path(`M104 ${y - 9}h-4v18h4M184 ${y - 9}h4v18h-4`, { "stroke-opacity": 0.7 }),
-        words(139, y + 4, fixed(x[0]), right), words(181, y + 4, fixed(x[1]), right), words(202, y + 4, "=", middle), heatMap(216, y, outer(errors[i], x), 50, "context"),
+        words(139, y + 4, fixed(x[0]), right), words(181, y + 4, fixed(x[1]), right), words(202, y + 4, "=", middle), heatMap(216, y, outer(errors[i], x)),
       ];
     }),
     rule(rowMiddle(n) + 27), words(0, rowMiddle(n + 1) + 10, "W = W₀ + Σ eᵢ xᵢᵀ", { "font-weight": 600 }), heatMap(216, rowMiddle(n + 1) + 6, predictions(state).W));
@@ -83,7 +83,7 @@ function attentionPanel(state) {
   const { initial_weights, inputs, query } = state, errors = errorSignals(state), weights = attentionWeights(state), n = inputs.length;
   const reach = Math.max(1, ...weights.map(Math.abs)), X = (v) => 76 + (v / reach) * 40;
   return panel("Attention reads the same examples", rowMiddle(n + 1) + 40,
-    heads([38, "weight xᵢ · q", "key"], [152, "value e", "value"], [234, "weight × e", "context"]),
+    heads([38, "weight xᵢ · q", "key"], [152, "value e", "value"], [234, "weight × e", "value"]),
     words(0, rowMiddle(0) + 4, "start: W₀ q"), column(240, rowMiddle(0), matvec(initial_weights, query)),
     line(X(0), rowMiddle(1) - 20, X(0), rowMiddle(n) + 20, { "stroke-opacity": 0.5 }),
     inputs.map((_, i) => {
