@@ -122,11 +122,12 @@ def curve_panels(
 ) -> go.Figure:
     """Lines with intervals, `panels[title][series][x]`; a series looks the same in every panel.
 
-    `floors`, of the same shape, are thin dotted lines with open markers in the colour of the series. With `by_rank` the
-    x values are evenly spaced and keep their own names; otherwise their axis is logarithmic.
+    One that is alone in its panel may have the name "". `floors`, of the same shape, are thin dotted lines with open
+    markers in the colour of the series. With `by_rank` the x values are evenly spaced and keep their own names, of
+    which at most ten are written; otherwise their axis is logarithmic.
     """
     floors = floors or {}
-    names, titled = _names(panels), set()
+    names, titled = _names(panels), {""}
     look = _assign_looks(names)
     ranks = sorted({x for panel in panels.values() for curve in panel.values() for x in curve})
     figure, places = _panels(list(panels), columns, 170, shared="x")
@@ -142,19 +143,20 @@ def curve_panels(
                     trace.update(name=f"{name}, floor", showlegend=False, **thin)
                 figure.add_trace(trace, **places[title])
                 titled.add(name)
-    named = {"tickvals": list(range(len(ranks))), "ticktext": [f"{x:g}" for x in ranks]}
+    nth = -(-len(ranks) * columns // 10)
+    named = {"tickvals": list(range(0, len(ranks), nth)), "ticktext": [f"{x:g}" for x in ranks[::nth]]}
     figure.update_xaxes(named if by_rank else _log_axis(ranks))
     figure.update_xaxes(showticklabels=True)
     return figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
 
 
 def _log_axis(values: Sequence[float]) -> dict:
-    """A few values are the ticks of their axis, each three times the one before, so that a phone has room for both."""
+    """Few values are the ticks of their axis, each three times the one before, so that a phone has room for both."""
     few: list[float] = []
-    for x in values if len(values) <= 6 else ():
+    for x in values:
         if not few or x >= 3 * few[-1]:
             few.append(x)
-    ticks = {"tickvals": few, "ticktext": [f"{x:g}" for x in few], "tickangle": 0} if few else {"dtick": 1}
+    ticks = {"tickvals": few, "ticktext": [f"{x:g}" for x in few], "tickangle": 0} if len(few) <= 6 else {"dtick": 1}
     return {"type": "log", "exponentformat": "power"} | ticks
 
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.subplots import make_subplots
 
 from explainer.errors import ShapeError
-from explainer.figures.figure_base import COLOURS, FLOOR, LINES, MARKERS, error_bars, significant_digits
+from explainer.figures.figure_base import COLOURS, FLOOR, MARKERS, error_bars, significant_digits
 from explainer.figures.figure_forms import Ends
 from explainer.theory import statistics
 
@@ -19,26 +18,6 @@ def bootstrap_curve(samples: np.ndarray, statistic: Callable[..., float] = np.me
     """(estimate, low, high) at every point, from samples of shape (draws, points); 95 % bootstrap over draws."""
     columns = np.asarray(samples).T
     return np.array([statistics.bootstrap_interval([(each,)], statistic, n_resamples=_RESAMPLES) for each in columns]).T
-
-
-def stacked_panels(
-    x: Sequence[float], panels: Mapping[str, Mapping[str, Ends]], x_title: str, y_titles: Sequence[str]
-) -> go.Figure:
-    """Panels of curves below each other over the same x; a series looks the same in every panel."""
-    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
-    first = {name: row for row, panel in reversed([*enumerate(panels.values(), 1)]) for name in panel}
-    figure = make_subplots(rows=len(panels), cols=1, subplot_titles=list(panels), vertical_spacing=0.13)
-    for row, panel in enumerate(panels.values(), 1):
-        for name, (estimate, low, high) in panel.items():
-            i = names.index(name)
-            figure.add_scatter(
-                x=list(x), y=estimate.tolist(), name=name, mode="lines+markers", legendgroup=name,
-                showlegend=row == first[name], line=LINES[i % 6], marker={"symbol": MARKERS[i % 6], "size": 7},
-                error_y=error_bars((estimate, low, high), thickness=1) if np.any(high > low) else None, row=row, col=1,
-            )  # fmt: skip
-        figure.update_yaxes(title_text=y_titles[row - 1], rangemode="tozero", row=row, col=1)
-    figure.update_xaxes(title_text=x_title, row=len(panels), col=1)
-    return figure.update_layout(height=300 * len(panels))
 
 
 def readout_by_lag(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int], first: int) -> list[float]:

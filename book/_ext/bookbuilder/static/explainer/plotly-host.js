@@ -94,8 +94,8 @@ const drawn = new Set();
 async function legendBelow(library, target) {
   for (let pass = 0; pass < 2; pass += 1) {
     const { t, h } = target._fullLayout._size, foot = target.getBoundingClientRect().top + t + h;
-    const room = [...target.querySelectorAll("[class^='g-x'][class$='title']")].map((title) => title.getBoundingClientRect().bottom - foot + 8);
-    await library.relayout(target, { "legend.y": -(room.length ? Math.max(...room) : AXIS_ROOM) / h, "legend.yanchor": "top" });
+    const room = [...target.querySelectorAll(".xtick text, [class^='g-x'][class$='title']")].map((text) => text.getBoundingClientRect().bottom - foot + 8);
+    await library.relayout(target, { "legend.y": -Math.max(...room) / h, "legend.yanchor": "top" });
   }
 }
 
@@ -164,12 +164,12 @@ function free(target, legend, sizes) {
   for (const [k, trace] of legend.entries()) {
     const [w, h] = sizes[k], lines = trace.mode.includes("lines"), its = traces.filter((other) => other.index === trace.index || (trace.legendgroup && other.legendgroup === trace.legendgroup));
     const around = its.flatMap((each) => {
-      const points = pointsOf(each), [x] = axesOf(each), last = x._offset + x._length === full._size.l + full._size.w ? full.width : x._offset + x._length;
+      const points = pointsOf(each), [x, y] = axesOf(each), last = x._offset + x._length === full._size.l + full._size.w ? full.width : x._offset + x._length;
       return (lines ? points.reverse() : points).flatMap(([px, py, i], nth) => {
         const [x0, x1, y0, y1] = each.mode.includes("markers") ? spread(each, i) : [px, px, py, py];
         const beside = lines && !nth ? [0, -8, 8, -16, 16] : [0]; // of a curve, what ends close to another may move a little
         return [...beside.map((by) => [x1 + 8, py - h / 2 + by]), [px + 4, y0 - h - 5], [px - w / 2, y0 - h - 6], [px + 4, y1 + 5], [px - w / 2, y1 + 6], [px - w - 4, y0 - h - 5], [px - w - 4, y1 + 5], [x0 - w - 8, py - h / 2]]
-          .filter(([a]) => a >= x._offset && a + w <= last);
+          .filter(([a, b]) => a > x._offset + 4 && a + w <= last && b + h < y._offset + y._length);
       });
     });
     const [own, others] = [true, false].map((mine) => [...inked].flatMap(([trace, boxes]) => (its.includes(trace) === mine ? boxes : [])));
