@@ -233,7 +233,7 @@ _CHOICES = {
     "lasting": ("grows", "peaks", "stays"),
 }
 """Questions that are answered by a choice, and the choices."""
-_HEIGHTS = {"comparison": 580, "momentum": 310, "all": 965}
+_HEIGHTS = {"comparison": 580, "momentum": 310, "all": 820}
 
 
 class Bets(Explorable):

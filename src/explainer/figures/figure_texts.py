@@ -31,7 +31,7 @@ CAPTION_MIME = "application/vnd.explainer.caption+json"
 STATIC_MIME = "application/vnd.explainer.static+json"
 KINDS = ("Live", "Stored", "Quoted")
 _SAMPLE = "How it was measured"
-_PHONE = 390  # pixels; a drawing whose smallest letters have 11 at no more is not scrolled
+_PHONE = 342  # pixels that a drawing has on a phone of 390; one whose smallest letters have 11 there is not scrolled
 
 
 def _of_checkpoint(name: str) -> str:
