@@ -69,7 +69,7 @@ def test_story_the_share_of_the_way_and_what_other_examples_lower():
     of_examples = next(row.share for name, row in rows.items() if "examples" in name)
     assert {f"{each:.3f}" for each in of_examples[:3]} <= numbers(sentence("story", "swap the *examples*"))
     alike = verdict.rows_of_book()["new rule: like training"].share
-    assert {f"{each:.2f}" for each in alike[:3]} <= numbers(sentence("story", "What the rule alone changes"))
+    assert {f"{each:.2f}" for each in alike[:3]} <= numbers(sentence("story", "due to the rule alone"))
 
 
 def test_story_ladder():
@@ -136,7 +136,7 @@ def test_agreement_thirds():
         assert [round(of.estimate, 2) for of in found.values()] == wanted
     typed = {f"{share:.2f}" for share in said["context", "another task"]}
     places = {
-        "story": "A context and a training are",
+        "story": "On this scale a context and a training",
         "claims": "in the upper layers",
         "verdict": "Let 0 be another task",
     }
@@ -663,7 +663,7 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     said = set(re.findall(r"\d+", sentence("rival", "does block")))
     assert {f"{100 * after[of]:.0f}" for of in ("blocked", "control")} <= said
     fall, low, high = (f"{-100 * each:.0f}" for each in ten["FT"][:3])
-    assert f"by {fall} [{high}, {low}] right answers" in sentence("story", "told the label")
+    assert f"by {fall} [{high}, {low}] right answers" in sentence("story", "given the label away")
 
 
 def test_verdict_a_layer_that_descends_reaches_the_second_rows_benchmark():
