@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from toy_tables import assert_student, crossed
 
-from explainer.errors import ExperimentError
 from explainer.results import recall_results
 
 HIGHER = {"delta": 0.0, "delta-momentum": 0.1, "softmax": 0.3}
@@ -45,12 +44,6 @@ def test_a_tie_is_not_ahead():
     tied.loc[other & (CURVE["seed"] == 2), "revised"] = CURVE.loc[delta & (CURVE["seed"] == 2), "revised"].to_numpy()
     found = recall_results.rule_difference(tied, "delta-momentum", "delta", "revised")
     assert found.by_seed[2] == 0 and found.ahead == 3 and found.sign_p == pytest.approx(2 / 8)
-
-
-def test_a_seed_without_its_match_is_refused():
-    lonely = CURVE[(CURVE["rule"] != "delta") | (CURVE["seed"] != 2)]
-    with pytest.raises(ExperimentError, match=r"seeds \[2\] are not there for both delta-momentum and delta"):
-        recall_results.rule_difference(lonely, "delta-momentum", "delta", "kept")
 
 
 def test_effects_of_momentum_are_corrected_for_their_number():

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.errors import ShapeError
 from explainer.figures.figure_base import COLOURS, FLOOR, MARKERS, error_bars, significant_digits
 from explainer.figures.figure_forms import Ends
 from explainer.theory import statistics
@@ -25,13 +24,8 @@ def readout_by_lag(outputs: np.ndarray, tokens: np.ndarray, lags: Sequence[int],
 
     The readout maps outputs and a constant to an indicator for each token; it is fitted by least squares on the first
     half of the sequences and tested on the second, at the positions from `first` on. R^2 is the share of the
-    indicators' variance that it explains. Raises ShapeError where outputs and tokens do not fit, ValueError for a lag
-    outside 1 ... first.
+    indicators' variance that it explains.
     """
-    if outputs.ndim != 3 or tokens.shape != outputs.shape[:2]:
-        raise ShapeError(f"outputs {outputs.shape} and tokens {tokens.shape} should be (B, T, d) and (B, T).")
-    if not all(1 <= lag <= first for lag in lags):
-        raise ValueError(f"lags = {list(lags)} must lie in 1 ... first = {first}: earlier tokens do not exist.")
     (B, T), indicator = tokens.shape, np.eye(tokens.max() + 1)
     features = np.concatenate([outputs, np.ones((B, T, 1))], -1)[:, first:]
     fitted, tested = (half.reshape(-1, half.shape[-1]) for half in (features[: B // 2], features[B // 2 :]))
