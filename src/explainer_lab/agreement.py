@@ -211,7 +211,6 @@ def _every_change(
                 )
                 numbers = {
                     "loss_after": states[n].loss_after,
-                    "update_norm": states[n].norm,
                     "update_rank": metrics.participation_ratio(matrices).nanmean().item(),
                 }
                 yield _Change("FT", name, observed, changed, n, lr, numbers)
@@ -240,24 +239,20 @@ def _tables(setting: _AgreementSetting, zsl: Observed, found: Sequence[_Change],
         if {a.lesson, b.lesson} <= by_layer_of and {a.epochs, b.epochs} <= {None, setting.epochs}:
             by_layer = torch.stack([measures[name][i, j].nanmean(0) for name in _BY_LAYER], 1).tolist()
             layers += [names | {"layer": n} | dict(zip(_BY_LAYER, row, strict=True)) for n, row in enumerate(by_layer)]
-    rows = [_row(zsl, change, labels) for change in found]
+    rows = [_row(change, labels) for change in found]
     return {"changes": as_columns(rows), "pairs": as_columns(pairs), "layers": as_columns(layers)}
 
 
-def _row(zsl: Observed, change: _Change, labels: list[int] | None) -> dict[str, Any]:
-    z, u = (torch.nn.functional.normalize(h.double(), dim=-1) for h in (zsl.outputs, change.observed.outputs))
-    accuracies = change.observed.accuracy_measures(labels)
-    accuracies.pop("content_free", None)
+def _row(change: _Change, labels: list[int] | None) -> dict[str, Any]:
     return {
         "change": change.name,
         "kind": change.kind,
         "lesson": change.lesson,
         "epochs": change.epochs,
         "rate": change.lr,
-        **accuracies,
-        "change_norm": torch.linalg.vector_norm(u - z, dim=-1).mean().item(),
+        **change.observed.accuracy_measures(labels),
         "map_rank": metrics.participation_ratio(change.maps).nanmean().item(),
-        **(change.training or dict.fromkeys(("loss_after", "update_norm", "update_rank"))),
+        **(change.training or dict.fromkeys(("loss_after", "update_rank"))),
     }
 
 

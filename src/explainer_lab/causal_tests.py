@@ -264,20 +264,12 @@ class CausalTests(OnCheckpoint[_CausalTestsSetting]):
         _test_task_vectors(shared, selection)
         _test_steps(shared)
         outcomes, n_layers = shared.outcomes, len(asked.after.layers)
-        means = [{name: values.mean() for name, values in one.items()} for one in outcomes.values()]
         right = {name: outcomes[name]["correct"].mean() for name in ("zsl", "icl", "ft") if name in outcomes}
         tables: Tables = {
             "settings": {"n_layers": n_layers, "context_tokens": len(asked.context)}
             | {f"{name}_accuracy": share for name, share in right.items()}
             | shared.summary
             | {"note": "; ".join(shared.notes)},
-            "interventions": {
-                "intervention": list(outcomes),
-                "n": [len(reported)] * len(outcomes),
-                "accuracy": [mean["correct"] for mean in means],
-                "agreement": [mean["agrees"] for mean in means],
-                "log_prob": [mean["log_prob"] for mean in means],
-            },
             "queries": as_columns([row for name, means in outcomes.items() for row in asked.rows(name, means)]),
             "layers": {"layer": list(range(n_layers)), **shared.layers},
         }

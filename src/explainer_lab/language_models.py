@@ -10,7 +10,7 @@ import copy
 import hashlib
 import math
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,6 @@ BETAS = (0.9, 0.98)
 
 WEIGHT_DECAY = 0.1  # of matrices; vectors have none
 FINAL_BLOCKS = 200  # held-out blocks on which a model is evaluated at the end of a budget
-POSITIONS = 16  # positions whose losses are stored as one mean
 _BUDGET_RATIO = 4  # of one budget to the next
 _DECAYING = 5  # the last step in so many of a budget is in its branch, where the rate falls
 _CURVE_POINTS, _OTHER_BLOCKS = 40, 60
@@ -245,7 +244,7 @@ class _Evaluation:
         return float(training_probes.token_nll(model, blocks).mean())
 
     def __call__(self, model: nn.Module) -> dict[str, Any]:
-        """Losses by block, by position and on the other genre; what is copied."""
+        """Losses by block and on the other genre; what is copied."""
         setting = self.setting
         blocks, documents = training_probes.held_out_blocks(self.tokens, setting.length, FINAL_BLOCKS)
         nll = training_probes.token_nll(model, blocks)
@@ -261,7 +260,6 @@ class _Evaluation:
             "is_right": is_right,
             "document": documents,
             "block_nll": nll.mean(1).tolist(),
-            "position_nll": [float(part.mean()) for part in nll.split(POSITIONS, dim=1)],
             "weights": weights_digest(model),
         }
 
@@ -301,7 +299,7 @@ class LanguageModels(Experiment[TrainingSetting]):
 
     def __init__(self):
         """Nothing is loaded before it is asked for."""
-        self._tokens, self._counted = cache(training_corpora.tokens), cache(self._count)
+        self._tokens = cache(training_corpora.tokens)
 
     @classmethod
     def of(cls, **values: Any) -> TrainingSetting:
@@ -323,20 +321,12 @@ class LanguageModels(Experiment[TrainingSetting]):
         tokens = self._tokens(setting.corpus, setting.vocabulary)
         trained = train(setting, tokens, training_corpora.other_genre(tokens), progress=progress)
         tables = _tables(trained)
-        tables["settings"] |= self._counted(setting.corpus, setting.vocabulary, setting.length)
         if setting.average != LEARNED_CONVOLUTION:
             marks = dict.fromkeys(("bos_token", "eos_token", "unk_token"), SEPARATOR)
             tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokens.tokenizer, **marks)
             loading.save(trained.model, tokenizer, _model_directory(self.identity(setting)))
         device = {} if setting.device == "cpu" else {"device": torch.cuda.get_device_name(setting.device)}
         return Computed(tables, {"source": tokens.corpus.source, "licence": tokens.corpus.licence, **device})
-
-    def _count(self, corpus: str, vocabulary: int, length: int) -> dict[str, float]:
-        """What counting in the training text reaches on the same held-out blocks, after one token and after two."""
-        tokens = self._tokens(corpus, vocabulary)
-        blocks, _ = training_probes.held_out_blocks(tokens, length, FINAL_BLOCKS)
-        nll = partial(training_probes.counting_nll, tokens.train, blocks, vocabulary=vocabulary)
-        return {"counting_one": nll(1), "counting_two": nll(2)}
 
 
 def _model_directory(its: Identity) -> Path:
@@ -345,14 +335,10 @@ def _model_directory(its: Identity) -> Path:
 
 
 def _tables(trained: _Trained) -> Tables:
-    """`settings`; `budgets`, what a model of each budget has learned; `curve`, losses along the trunk.
-
-    `blocks` is the loss of each held-out block and `positions` that of each stretch of POSITIONS positions, at every
-    budget.
-    """
+    """`settings`; `budgets`, what a model of each has learned; `curve`, losses on the way; `blocks`, held-out ones."""
     budgets, n = trained.budgets, trained.model.num_parameters()
     last = {name: budgets[-1][name] for name in ("tokens", "held_out", "copied", "weights")}
-    numbers = [{k: v for k, v in one.items() if k not in ("document", "block_nll", "position_nll")} for one in budgets]
+    numbers = [{k: v for k, v in one.items() if k not in ("document", "block_nll")} for one in budgets]
     return {
         "settings": {"parameters": n} | last,
         "budgets": as_columns(numbers),
@@ -362,13 +348,6 @@ def _tables(trained: _Trained) -> Tables:
                 {"tokens": one["tokens"], "document": document, "nll": nll}
                 for one in budgets
                 for document, nll in zip(one["document"], one["block_nll"], strict=True)
-            ]
-        ),
-        "positions": as_columns(
-            [
-                {"tokens": one["tokens"], "first_position": 1 + POSITIONS * i, "nll": nll}
-                for one in budgets
-                for i, nll in enumerate(one["position_nll"])
             ]
         ),
     }

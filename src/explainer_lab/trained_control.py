@@ -112,7 +112,7 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
         return setting.trained
 
     def compute(self, setting: _TrainedControlSetting, *, progress: bool) -> Computed:
-        """One setting, without calibration by a query that says nothing, which no model has seen in its training."""
+        """One setting."""
         checkpoint = self._load(setting, progress)
         data = training_words.data(training_words.directions(setting.seed)[0])
         baseline, shared = self._baseline, True
@@ -120,19 +120,15 @@ class TrainedControl(Experiment[_TrainedControlSetting]):
             baseline, shared = comparison.prepare(checkpoint, data, setting, progress=progress), False
             self._baseline = baseline
         tables = comparison.run_comparison(baseline, setting, progress=progress)
-        settings = {name: value for name, value in tables["settings"].items() if "content_free" not in name}
         other = lab_lessons.context(checkpoint, *controls.LESSONS["other"](data, setting.k, setting.seed))
         alike_icl = observe(checkpoint, other, data.task, baseline.queries)
-        outputs = baseline.zsl.outputs, baseline.icl.outputs, alike_icl.outputs
-        alike = {
-            "sim_aou_icl": metrics.sim_aou(*outputs).nanmean(0),
-            "sim_aou_icl_noise": metrics.normalised_noise_value(*outputs).nanmean(0),
-        }
-        settings |= {"weights": language_models.weights_digest(checkpoint.model)}
-        settings |= {name: values.nanmean() for name, values in alike.items()}
+        alike = metrics.sim_aou(baseline.zsl.outputs, baseline.icl.outputs, alike_icl.outputs).nanmean(0)
+        weights = language_models.weights_digest(checkpoint.model)
+        settings = tables["settings"] | {"weights": weights, "sim_aou_icl": alike.nanmean()}
         swaps = {} if setting.control != "none" else {"swaps": as_columns(list(_swaps(baseline, setting, progress)))}
         return Computed(
-            {"settings": settings, "queries": tables["queries"], "layers": tables["layers"] | alike} | swaps,
+            {"settings": settings, "queries": tables["queries"], "layers": tables["layers"] | {"sim_aou_icl": alike}}
+            | swaps,
             {"source": data.task.source, "licence": data.task.licence},
             {"shared_zsl_and_icl": shared},
         )

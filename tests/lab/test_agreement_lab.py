@@ -60,12 +60,7 @@ def test_the_main_pair_is_what_the_modules_below_give(below, tables):
         assert column(tables["pairs"], name, **pair) == [pytest.approx(expected.mean().item(), abs=2e-3)]
         by_layer = column(tables["layers"], name, **pair)
         np.testing.assert_allclose(by_layer, expected.mean(0), atol=5e-3)
-    for name, changed in ((pair["a"], icl), (pair["b"], ft)):
-        z, u = (h.numpy() / np.linalg.norm(h.numpy(), axis=-1, keepdims=True) for h in (zsl, changed))
-        distance = np.linalg.norm(u - z, axis=-1).mean()
-        assert column(tables["changes"], "change_norm", change=name) == [pytest.approx(distance, rel=2e-3)]
     change = {"change": pair["b"]}
-    assert column(tables["changes"], "update_norm", **change) == [pytest.approx(finetuned.norm, rel=1e-3)]
     assert column(tables["changes"], "loss_after", **change) == [pytest.approx(finetuned.loss_after, rel=1e-3)]
 
 

@@ -1,7 +1,4 @@
-"""Losses on held-out text, also by counting, and what is copied: against loops, and on models that are known."""
-
-import math
-from collections import Counter, defaultdict
+"""Losses on held-out text, and what is copied: against loops, and on models that are known."""
 
 import numpy as np
 import pytest
@@ -58,28 +55,6 @@ def test_blocks_follow_one_another_and_know_their_document(tokens, length, n):
     for i, name in enumerate(names):
         k = [document.name for document in tokens.corpus.held_out].index(name)
         assert bounds[k] <= i * length < bounds[k + 1]
-
-
-@pytest.mark.parametrize("last", [0, 1, 2])
-def test_counting_equals_counting_in_words(last):
-    """Against the same formula with dictionaries, one token at a time."""
-    generator = np.random.default_rng(last)
-    stream, rows = generator.integers(4, size=40), generator.integers(5, size=(3, 7))  # 4 never occurs in the stream
-    after = [defaultdict(Counter) for _ in range(last + 1)]
-    for n in range(last + 1):
-        for i in range(n, len(stream)):
-            after[n][tuple(stream[i - n : i])][stream[i]] += 1
-
-    def probability(word, history):
-        shorter = probability(word, history[1:]) if history else 1 / 5
-        counts = after[len(history)][history]
-        if not counts:
-            return shorter
-        return (counts[word] + len(counts) * shorter) / (counts.total() + len(counts))
-
-    expected = [-math.log(probability(row[i], tuple(row[i - last : i]))) for row in rows for i in range(last, 7)]
-    nll = training_probes.counting_nll(torch.from_numpy(stream), torch.from_numpy(rows), last, 5)
-    assert nll == pytest.approx(np.mean(expected), rel=1e-12)
 
 
 class Reader(torch.nn.Module):

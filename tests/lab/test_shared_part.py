@@ -211,7 +211,7 @@ def test_random_parts_have_the_cosine_and_the_size(task):
 
 def test_changes_less_a_component_have_none_along_the_direction():
     zsl, seen, direction = torch.randn(3, 2, 4, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    before, changed = (Observed(*[None] * 3, outputs, *[None] * 4) for outputs in (zsl, seen))
+    before, changed = (Observed(*[None] * 2, outputs, *[None] * 4) for outputs in (zsl, seen))
     (found,) = shared_part._without(before, {("ICL", "own"): changed}, direction).values()
     torch.testing.assert_close(((found.outputs - zsl) * direction).sum(-1), torch.zeros(2, 4).double())
 

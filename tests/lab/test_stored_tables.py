@@ -34,8 +34,7 @@ def test_every_pair_is_of_two_changes_of_its_setting():
 def test_a_query_with_its_own_patch_answers_as_in_context(grid):
     """Up to the rounding of float32 in logits of some tens."""
     assert results(grid)["patch_error"].max() < 1e-3
-    rows = results(grid, "interventions")
-    assert (rows[rows["intervention"] == "patch_own"]["agreement"] == 1).all()
+    assert results(grid, "queries").query("intervention == 'patch_own'")["agrees"].all()
 
 
 def test_as_many_heads_are_chosen_as_today():

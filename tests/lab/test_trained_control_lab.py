@@ -40,11 +40,10 @@ def test_the_numbers_are_those_of_the_comparison():
     checkpoint = experiment._load(one, progress=False)
     expected = comparison.run_comparison(comparison.prepare(checkpoint, data_of(0), plain), plain)
     assert set(expected) == set(tables) - {"swaps"}
-    assert set(tables["layers"]) - set(expected["layers"]) == {"sim_aou_icl", "sim_aou_icl_noise"}
+    assert set(tables["layers"]) - set(expected["layers"]) == {"sim_aou_icl"}
     for name, values in expected["layers"].items():
         np.testing.assert_array_equal(tables["layers"][name], values, err_msg=name)
     assert set(tables["queries"]) == set(expected["queries"])
-    assert not [name for name in tables["settings"] if "content_free" in name]
 
 
 def test_foreign_demonstrations_have_the_same_words_and_answers_of_another_direction():

@@ -125,10 +125,6 @@ def test_selection_on_other_queries_and_on_the_same():
     settings = pd.DataFrame(rows, columns=columns)
     assert reporting.selected_setting(settings).name == 7
     assert reporting.selected_setting(settings, "report").name == 5
-    with pytest.raises(ExperimentError, match="not among the reported"):
-        reporting.selected_setting(settings[:5])
-    with pytest.raises(ExperimentError, match="none of the settings"):
-        reporting.selected_setting(settings[4:], "selection")
 
 
 # --- the published tables of the book ---------------------------------------------------------------------------
@@ -155,7 +151,7 @@ def test_a_setting_of_two_grids_counts_once():
 
 def test_intervals_of_label_tasks_agree_with_the_settings():
     settings, queries = (results("cb", table, control="none") for table in ("settings", "queries"))
-    for measure in ("accuracy", "calibrated_accuracy", "macro_f1", "auc"):
+    for measure in ("accuracy", "calibrated_accuracy", "auc"):
         interval = reporting.prediction_interval(queries, "icl", measure, n_resamples=20)
         assert interval.estimate == pytest.approx(settings[f"icl_{measure}"].mean(), abs=1e-2)
 

@@ -266,29 +266,6 @@ def test_undefined_tau_is_nan(tau):
     assert tau(torch.zeros(0, 3, 5), torch.zeros(0, 3, 5)).shape == (0, 3)
 
 
-def test_top_k_recall_by_hand():
-    icl, ft = torch.tensor([[4.0, 3, 2, 1], [4, 3, 2, 1]]), torch.tensor([[9.0, 0, 8, 7], [1, 2, 3, 4]])
-    close(metrics.top_k_recall(icl, ft, k=2), [1 / 2, 0])
-    close(metrics.top_k_recall(icl, ft, k=4), [1, 1])
-    # Second place of ft is tied three ways: token 0 surely, each other one with probability 1/3.
-    close(metrics.top_k_recall(icl[0], torch.tensor([5.0, 1, 1, 1]), k=2), (1 + 1 / 3) / 2)
-
-
-@given(seed=seeds, T=st.integers(1, 30), data=st.data())
-@few
-def test_top_k_recall_is_the_share_of_a_set(seed, T, data):
-    k = data.draw(st.integers(1, T))
-    icl, ft = randn(2, 3, T, seed=seed)
-    tokens = torch.randperm(T, generator=seeded(seed))
-    recall = metrics.top_k_recall(icl, ft, k)
-    for i in range(3):
-        best = [set(sorted(range(T), key=row[i].tolist().__getitem__)[-k:]) for row in (icl, ft)]
-        close(recall[i], len(best[0] & best[1]) / k)
-    close(metrics.top_k_recall(icl[:, tokens], ft[:, tokens], k), recall)
-    close(metrics.top_k_recall(icl, icl, k), torch.ones(3))
-    close(metrics.top_k_recall(torch.ones(T), ft[0], k), k / T)
-
-
 @st.composite
 def demonstrations(draw):
     """Spans that lie apart, and the number of tokens."""
@@ -318,17 +295,6 @@ def test_by_example_is_the_softmax_and_its_sums(layout, seed):
     close(metrics.attention_by_example(m.masked_fill(outside, 1e6), spans), mass)
     apart = metrics.attention_by_example(torch.tensor([0, -2000, -3000.0]), [(0, 1), (1, 2), (2, 3)])
     close(apart, [0, -2000, -3000])  # which a softmax would round to zero
-
-
-@given(seeds)
-@few
-def test_permuted_tokens_keep_the_scores_of_each_row(seed):
-    m = randn(3, 2, 9, seed=seed % 1000)
-    floor = metrics.permuted_tokens(m, seed=seed)
-    assert torch.equal(floor.sort(-1).values, m.sort(-1).values)
-    assert not torch.equal(floor, m)
-    assert len({tuple(row) for row in floor.argsort(-1).flatten(0, 1).tolist()}) > 1 or torch.equal(m[0], m[1])
-    assert torch.equal(floor, metrics.permuted_tokens(m, seed=seed))
 
 
 # Part 5. Weight updates.

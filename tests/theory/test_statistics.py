@@ -36,10 +36,9 @@ def test_accuracy_counts_arg_max():
     assert statistics.accuracy(scores([0, -1], [-1, 0], [-1, 0]), np.array([0, 1, 0])) == 2 / 3
 
 
-def test_label_bias_halves_accuracy_and_calibration_restores_it():
+def test_label_bias_halves_accuracy_and_calibration_restores_half_of_it():
     assert statistics.accuracy(BIASED, BIASED_LABELS) == 0.5
     assert statistics.calibrated_accuracy(BIASED, BIASED_LABELS) == 0.75  # mean -2.175: the third query stays below
-    assert statistics.calibrated_accuracy(BIASED, BIASED_LABELS, np.array([-1.0, -1.95])) == 1.0
     assert statistics.macro_auc(BIASED, BIASED_LABELS) == 1.0
 
 
@@ -84,14 +83,6 @@ def test_auc_hand_cases():
     assert np.isnan(statistics.macro_auc(scores([0, 1], [1, 0]), np.array([1, 1])))
     saturated = scores([-200, 0], [-100, 0], [-300, 0])  # probabilities would all round to one
     assert statistics.macro_auc(saturated, np.array([1, 0, 1])) == 1.0
-
-
-def test_macro_f1_hand_case():
-    predicted = np.array([0, 0, 0, 1, 1, 2])
-    labels = np.array([0, 0, 1, 1, 2, 2])
-    # F1: class 0 4/5, class 1 2/4, class 2 2/3
-    assert statistics.macro_f1(np.eye(3)[predicted], labels) == pytest.approx((4 / 5 + 1 / 2 + 2 / 3) / 3, abs=1e-12)
-    assert statistics.macro_f1(np.eye(5)[[0, 1]], np.array([0, 1])) == 1.0, "classes that never occur are left out"
 
 
 def test_width_follows_the_normal_approximation():
@@ -193,7 +184,7 @@ def by_calls(statistic):
     return partial(statistic)
 
 
-FAST = ["mean", "nanmean", "accuracy", "calibrated_accuracy", "macro_f1", "macro_auc", "ratio_of_sums"]
+FAST = ["mean", "nanmean", "accuracy", "calibrated_accuracy", "macro_auc", "ratio_of_sums"]
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -292,7 +292,7 @@ def _similarities(baseline: Baseline, trained: _FT, setting: ComparisonSetting, 
     if spans is None:
         notes.append("FT was trained on other tokens than those of the context")
     else:
-        measures |= _of_training_tokens(icl, ft, trained.training_queries, spans, setting.seed)
+        measures |= _of_training_tokens(icl, ft, trained.training_queries, spans)
     return measures
 
 
@@ -317,9 +317,6 @@ def demonstration_spans(baseline: Baseline, setting: ComparisonSetting) -> list[
 
 
 # Similarities of what ICL and FT do to attention, with their floors: for each query in each layer, (n, layers).
-
-_TOP_K = 100
-_TOP_EXAMPLES = 5
 
 
 def _of_outputs(zsl: Tensor, icl: Tensor, ft: Tensor, seed: int) -> dict[str, Tensor]:
@@ -368,32 +365,21 @@ def _of_scores(
 def _of_update_matrices(dW_icl: Sequence[Tensor], W_zsl: Sequence[Tensor], W_ft: Sequence[Tensor]) -> dict[str, Tensor]:
     """dW_ICL and dW_FT = W_FT - W_ZSL of Dai et al. (2023), eq. 11 to 13, as matrices; means over the key heads.
 
-    One tensor (layers, key heads, d_v, d) for each query. Permuted: dW_FT of another query. The ratio is of norms, FT
-    over ICL.
+    One tensor (layers, key heads, d_v, d) for each query. Permuted: dW_FT of another query.
     """
-    dW_ft = [ft - zsl for ft, zsl in zip(W_ft, W_zsl, strict=True)]
     changed = [
-        metrics.nan_within_rounding(dW, zsl, metrics.machine_epsilon(zsl), axes=2)
-        for dW, zsl in zip(dW_ft, W_zsl, strict=True)
+        metrics.nan_within_rounding(ft - zsl, zsl, metrics.machine_epsilon(zsl), axes=2)
+        for ft, zsl in zip(W_ft, W_zsl, strict=True)
     ]
-    another = [*changed[1:], *changed[:1]]
-
-    def mean_cosines(a: Sequence[Tensor], b: Sequence[Tensor]) -> Tensor:
-        return torch.stack([metrics.update_cosines(x, y).nanmean(-1) for x, y in zip(a, b, strict=True)])
-
-    def norms(dW: Sequence[Tensor]) -> Tensor:
-        return torch.stack([torch.linalg.matrix_norm(x).mean(-1) for x in dW])
-
+    compared = {"update_cosine": changed, "update_cosine_permuted": [*changed[1:], *changed[:1]]}
     return {
-        "update_cosine": mean_cosines(dW_icl, changed),
-        "update_cosine_permuted": mean_cosines(dW_icl, another),
-        "update_cosine_zsl": mean_cosines(dW_icl, W_zsl),
-        "update_norm_ratio": norms(dW_ft) / norms(dW_icl),
+        name: torch.stack([metrics.update_cosines(x, y).nanmean(-1) for x, y in zip(dW_icl, others, strict=True)])
+        for name, others in compared.items()
     }
 
 
 def _of_training_tokens(
-    icl: Observed, ft: Observed, training_queries: Sequence[Tensor], spans: Sequence[tuple[int, int]], seed: int
+    icl: Observed, ft: Observed, training_queries: Sequence[Tensor], spans: Sequence[tuple[int, int]]
 ) -> dict[str, Tensor]:
     """Dai et al. (2023, ACL version), table 5: m_ICL, the score to a token; m_FT, q'_token . q; summed over heads.
 
@@ -408,39 +394,25 @@ def _of_training_tokens(
         "kendall_tau_b": metrics.kendall_training_tokens(m_icl, m_ft),
         "kendall_tau_a": metrics.kendall_tau_a(m_icl, m_ft),
     }
-    return by_token | _recall("top_k_recall", m_icl, m_ft, _TOP_K) | _of_examples(m_icl, m_ft, spans, seed)
+    return by_token | _of_examples(m_icl, m_ft, [n for _, n in spans])
 
 
-def _of_examples(m_icl: Tensor, m_ft: Tensor, spans: Sequence[tuple[int, int]], seed: int) -> dict[str, Tensor]:
+def _of_examples(m_icl: Tensor, m_ft: Tensor, lengths: Sequence[int]) -> dict[str, Tensor]:
     """Agreement on whole demonstrations, with the same lengths on both sides: see `metrics.attention_by_example`."""
-    ends = list(accumulate(n for _, n in spans))
+    ends = list(accumulate(lengths))
     parts = list(zip([0, *ends], ends, strict=False))
-    stand_ins = {"": m_ft, "_permuted": metrics.permuted_tokens(m_ft, seed)}
     measures = {}
     for name, mean in (("example", False), ("example_mean", True)):
-        a_icl, *others = (metrics.attention_by_example(m, parts, mean=mean) for m in (m_icl, *stand_ins.values()))
-        for floor, a_ft in zip(stand_ins, others, strict=True):
-            measures[f"{name}_tau_b{floor}"] = metrics.kendall_tau_b(a_icl, a_ft)
-        measures |= _recall(f"{name}_recall", a_icl, others[0], _TOP_EXAMPLES)
+        both = (metrics.attention_by_example(m, parts, mean=mean) for m in (m_icl, m_ft))
+        measures[f"{name}_tau_b"] = metrics.kendall_tau_b(*both)
     return measures
-
-
-def _recall(name: str, m_icl: Tensor, m_ft: Tensor, k: int) -> dict[str, Tensor]:
-    """Top-k recall and its value by chance."""
-    T = m_icl.shape[-1]
-    k = min(k, T)
-    chance = torch.full(m_icl.shape[:-1], k / T, dtype=torch.float64)
-    return {name: metrics.top_k_recall(m_icl, m_ft, k), f"{name}_chance": chance}
 
 
 def _summaries(measures: Mapping[str, Tensor], n: int) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Columns of the tables of layers and of queries; values that do not exist (NaN) are left out of the means."""
-    layers, queries = {}, {}
-    for name, values in measures.items():
-        defined = ~values.isnan()
-        deviation = (values - values.nanmean(0)).nan_to_num() * defined
-        count = defined.sum(0)
-        sd = (deviation.square().sum(0) / (count - 1)).sqrt().where(count > 1, torch.nan)
-        layers |= {name: values.nanmean(0), f"{name}_sd": sd}
-        queries[name] = torch.cat([values.nanmean(1), values.new_full((n - len(values),), torch.nan)])
+    layers = {name: values.nanmean(0) for name, values in measures.items()}
+    queries = {
+        name: torch.cat([values.nanmean(1), values.new_full((n - len(values),), torch.nan)])
+        for name, values in measures.items()
+    }
     return layers, queries

@@ -23,13 +23,12 @@ from explainer.theory import statistics
 class Observed:
     """What a model does with the n queries after a prefix, and what attention does at one token of each.
 
-    `log_probs` (n, c) and `content_free` (c,), those of a query that says nothing, are None for free answers, and so is
-    `label_tokens` (n, c), how many tokens a label has. `context_scores` are summed over heads.
+    `log_probs` (n, c) are None for free answers, and so is `label_tokens` (n, c), how many tokens a label has.
+    `context_scores` are summed over heads.
     """
 
     correct: np.ndarray
     log_probs: np.ndarray | None
-    content_free: np.ndarray | None
     outputs: Float[Tensor, "n layers hidden"]
     own_scores: list[Float[Tensor, "layers heads _"]]
     context_scores: Float[Tensor, "n layers P"]
@@ -37,7 +36,7 @@ class Observed:
     label_tokens: np.ndarray | None = None
 
     def accuracy_measures(self, labels: list[int] | None) -> dict[str, Any]:
-        """Accuracy raw and calibrated, macro F1 and AUC; the raw one only for free answers.
+        """Accuracy raw and calibrated, and AUC; the raw one only for free answers.
 
         Labels are chosen by the sum of their tokens' log-probabilities, for the accuracy per token by the mean: it is
         given where labels have unequal lengths, and would be the same elsewhere.
@@ -49,10 +48,7 @@ class Observed:
         if m is not None and (m != m[:, :1]).any():
             accuracy["per_token_accuracy"] = np.mean((log_probs / m).argmax(1) == y)
         return accuracy | {
-            "content_free": self.content_free,
             "calibrated_accuracy": statistics.calibrated_accuracy(log_probs, y),
-            "content_free_accuracy": statistics.calibrated_accuracy(log_probs, y, self.content_free),
-            "macro_f1": statistics.macro_f1(log_probs, y),
             "auc": statistics.macro_auc(log_probs, y),
         }
 
@@ -78,17 +74,14 @@ def observe(
     outputs, own_scores, context_scores, attention_queries, log_probs = zip(*records, strict=True)
     if task.labels is None:
         correct = scoring.exact_match(checkpoint, prefix, prompts, [query.answer for query in queries], task.separator)
-        log_probs = content_free = label_tokens = None
+        log_probs = label_tokens = None
     else:
         log_probs = np.stack(log_probs)
         correct = log_probs.argmax(1) == np.array([query.label for query in queries])
-        nothing = task.prompt(Example(dict.fromkeys(task.fields, "N/A"), ""))
-        content_free = scoring.candidate_log_probs(checkpoint, prefix, [nothing], task.labels)[0]
         label_tokens = scoring.candidate_lengths(checkpoint, prompts, task.labels)
     return Observed(
         correct,
         log_probs,
-        content_free,
         torch.stack(outputs),
         list(own_scores),
         torch.stack(context_scores),

@@ -398,27 +398,6 @@ def _inversions(ranks: Int[Tensor, "m T"]) -> Int[Tensor, " m"]:
 
 
 @shaped
-def top_k_recall(icl: Float[Tensor, "*m T"], ft: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m"]:
-    """Share of FT's k largest scores that are among ICL's k largest: |top_k(m_ICL) & top_k(m_FT)| / k; by chance k / T.
-
-    Scores tied at the k-th place share the places left. NaN where scores have a NaN.
-    Raises: ValueError if k is not in 1, ..., T.
-    Source: compute_training_example_attn.py of the release (k = 100 tokens, k = 5 examples); not in the paper.
-    """
-    if not 1 <= k <= icl.shape[-1]:
-        raise ValueError(f"k = {k} is outside 1, ..., T = {icl.shape[-1]}; there are only T training tokens.")
-    recall = (_top_k_weights(icl, k) * _top_k_weights(ft, k)).sum(-1) / k
-    return recall.masked_fill((icl.isnan() | ft.isnan()).any(-1), float("nan"))
-
-
-def _top_k_weights(scores: Float[Tensor, "*m T"], k: int) -> Float[Tensor, "*m T"]:
-    (scores,) = _exact(scores)
-    last = scores.topk(k, dim=-1).values[..., -1:]
-    above, tied = (scores > last).double(), (scores == last).double()
-    return above + tied * (k - above.sum(-1, keepdim=True)) / tied.sum(-1, keepdim=True)
-
-
-@shaped
 def attention_by_example(
     scores: Float[Tensor, "*m T"], spans: Sequence[tuple[int, int]], *, mean: bool = False
 ) -> Float[Tensor, "*m k"]:
@@ -444,14 +423,6 @@ def _log_mean_exp(m: Float[Tensor, "*m len"]) -> Float[Tensor, "*m"]:
     """log mean exp m, without rounding for equal scores: their ties must not depend on how many they are."""
     largest = m.amax(-1, keepdim=True)
     return ((m - largest).exp().mean(-1, keepdim=True).log() + largest)[..., 0]
-
-
-@shaped
-def permuted_tokens(scores: Float[Tensor, "*m T"], seed: int) -> Float[Tensor, "*m T"]:
-    """Stand-in for scores to training tokens: the same scores at places drawn at random, each row by itself."""
-    (m,) = _exact(scores)
-    places = torch.rand(m.shape, generator=_generator(seed), dtype=torch.float64).argsort(-1)
-    return m.gather(-1, places.to(m.device))
 
 
 # Part 5. The weight updates themselves.

@@ -153,15 +153,12 @@ def accuracy(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> floa
     return float((log_probs.argmax(1) == labels).mean())
 
 
-def calibrated_accuracy(
-    log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"], prior: Float[_Array, " c"] | None = None
-) -> float:
-    """Accuracy after the label bias is taken off: mean_i [arg max_c (s_ic - b_c) = y_i].
+def calibrated_accuracy(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
+    """Accuracy after the label bias is taken off: mean_i [arg max_c (s_ic - b_c) = y_i], b the mean over the queries.
 
-    The prior b is the mean over the same (unlabelled) queries, or given: the log-probabilities of a content-free query.
     Source: Zhao et al. 2021, contextual calibration, with the affine map reduced to its bias.
     """
-    return accuracy(log_probs - (log_probs.mean(0) if prior is None else prior), labels)
+    return accuracy(log_probs - log_probs.mean(0), labels)
 
 
 def macro_auc(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
@@ -171,11 +168,6 @@ def macro_auc(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> flo
     sum_{c' != c} exp s_ic'; of several classes the mean over those that have both kinds of query, NaN if none has.
     """
     return float(_weighted_macro_auc(np.ones((1, len(labels))), log_probs, labels)[0])
-
-
-def macro_f1(log_probs: Float[_Array, "n c"], labels: Int[_Array, " n"]) -> float:
-    """Mean over classes of F_1 = 2 TP / (2 TP + FP + FN), over the classes that are predicted or present."""
-    return float(_weighted_macro_f1(np.ones((1, len(labels))), log_probs, labels)[0])
 
 
 def ratio_of_sums(a: Shaped[_Array, " n"], b: Shaped[_Array, " n"]) -> float:
@@ -499,13 +491,6 @@ def _weighted_calibrated_accuracy(counts: _Array, log_probs: _Array, labels: _Ar
     return _ratio((counts * correct).sum(1), totals)
 
 
-def _weighted_macro_f1(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
-    classes = np.arange(log_probs.shape[1])
-    predicted, present = log_probs.argmax(1)[:, None] == classes, labels[:, None] == classes
-    each = _ratio(2 * counts @ (predicted & present), counts @ (predicted.astype(float) + present))
-    return _ratio(np.nansum(each, 1), (~np.isnan(each)).sum(1))
-
-
 def _weighted_macro_auc(counts: _Array, log_probs: _Array, labels: _Array) -> _Array:
     one_vs_rest = []
     for c in range(log_probs.shape[1]):
@@ -522,7 +507,6 @@ _WEIGHTED: Mapping[Callable, Callable] = {
     np.nanmean: _weighted_nanmean,
     accuracy: _weighted_accuracy,
     calibrated_accuracy: _weighted_calibrated_accuracy,
-    macro_f1: _weighted_macro_f1,
     ratio_of_sums: lambda counts, a, b: _ratio(counts @ a, counts @ b),
     macro_auc: _weighted_macro_auc,
 }
