@@ -94,7 +94,7 @@ const drawn = new Set();
 async function legendBelow(library, target) {
   for (let pass = 0; pass < 2; pass += 1) {
     const { t, h } = target._fullLayout._size, foot = target.getBoundingClientRect().top + t + h;
-    const room = [...target.querySelectorAll(".xtick text, [class^='g-x'][class$='title']")].map((text) => text.getBoundingClientRect().bottom - foot + 8);
+    const room = [...target.querySelectorAll("[class^='x'][class$='tick'] text, [class^='g-x'][class$='title']")].map((text) => text.getBoundingClientRect().bottom - foot + 8);
     await library.relayout(target, { "legend.y": -Math.max(...room) / h, "legend.yanchor": "top" });
   }
 }
@@ -154,7 +154,7 @@ function free(target, legend, sizes) {
     if (marks || trace.line.width) inked.set(trace, ink); // not the edges of a band
     if (trace.mode.includes("lines") && trace.line.width) taken.push(...ink);
   }
-  for (const node of target.querySelectorAll(".annotation-text-g, .xtick text, .ytick text, .xtitle, .ytitle, .shapelayer path")) {
+  for (const node of target.querySelectorAll(".annotation-text-g, [class$='tick'] text, [class^='g-'][class$='title'], .shapelayer path")) {
     const { left, top, right, bottom } = node.getBoundingClientRect();
     if (node.localName !== "path" || Math.min(right - left, bottom - top) < 4) taken.push([left - edge.left, top - edge.top, right - edge.left, bottom - edge.top]); // of shapes, the lines
   }
