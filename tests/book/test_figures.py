@@ -164,6 +164,7 @@ def test_a_picture_has_the_colours_of_the_page_its_caption_and_its_licence(opene
             said = " ".join(" ".join("".join(part.itertext()) for part in pictures[-1].findall(".//{*}text")).split())
             caption = " ".join(page.locator(f"#fig-{figure} figcaption").evaluate(CAPTION).split())
             assert caption.startswith("Figure ") and caption in said and "· MIT License" in said
+            assert figure != "swap" or "swap: the context; it gets: other examples of the task" in said
     papers = [picture.find("{*}rect").get("fill") for picture in pictures]
     inks = [picture.findall("{*}g")[-1].get("fill") for picture in pictures]
     assert len({*papers, *inks}) == 4 and all(colour.startswith("rgb(") for colour in (*papers, *inks))
@@ -195,8 +196,18 @@ def test_a_bare_page_embeds_a_figure(opened, site, tmp_path, where, figure):
 
 
 def test_an_embedded_explorable_is_small(site):
-    pages = {
-        page: page.read_text("utf-8") for page in site.glob("figures/*.html") if page.stem.split("-")[1] not in LARGE
-    }
-    alone = [len(text.encode()) for text in pages.values() if "<script src=" not in text and "model_module" in text]
-    assert len(alone) >= 15 and max(alone) <= 60_000
+    alone = [page for page in site.glob("figures/*.html") if "data-packed" in page.read_text("utf-8")]
+    large = {page.stem.split("-")[1] for page in alone if page.stat().st_size > 60_000}
+    assert len(alone) >= 25 and large == {*LARGE}
+
+
+@pytest.mark.browser
+@drawn_again
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1024, 768), (1920, 1080)])
+def test_each_slide_fits_a_screen(opened, site, width, height):
+    page = opened(f"{site.as_uri()}/book/reference/slides.html", viewport={"width": width, "height": height})
+    for figure in page.query_selector_all(".xp-widget, .xp-plotly"):
+        figure.scroll_into_view_if_needed()
+        page.wait_for_function("(figure) => figure.dataset.ready", arg=figure)
+    slides = page.evaluate("[...document.querySelectorAll('section section')].map((slide) => slide.clientHeight)")
+    assert len(slides) == 18 and max(slides) <= height

@@ -245,14 +245,16 @@ USED = """async (widget) => {
 @pytest.mark.parametrize(
     "pages", [EXPLORED[::5], pytest.param(EXPLORED, marks=pytest.mark.weekly)], ids=["some", "all"]
 )
-def test_explorables_speak_the_language(edition, browser, address, pages):
-    """After the first drawing and a use of each control."""
+def test_explorables_speak_the_language(edition, browser, address, site, pages):
+    """After the first drawing and a use of each control, on their page and alone."""
     page = browser.new_page()
     page.set_default_timeout(100_000)  # a busy machine is slow, not wrong
     page.route(re.compile("mathjax|plotly.min"), lambda route: route.abort())  # no explorable needs them
-    left = {}
-    for name in pages:
-        page.goto(f"{address}{edition.settings['address']}/book/{name}.html", wait_until="domcontentloaded")
+    left, home = {}, edition.settings["address"]
+    alone = [each for name in pages for each in (site / home / "figures").glob(f"{name.rpartition('/')[2]}-*.html")]
+    alone = [f"figures/{each.stem}" for each in alone if "data-packed" in each.read_text("utf-8")]
+    for name in (*(f"book/{name}" for name in pages), *alone):
+        page.goto(f"{address}{home}/{name}.html", wait_until="domcontentloaded")
         require_frames(page)
         texts = set()
         for widget in page.query_selector_all(".xp-widget[data-model]"):

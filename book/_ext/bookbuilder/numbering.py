@@ -1,5 +1,7 @@
 """The number and the address of every figure and table, and a page of its own for each figure that can stand alone."""
 
+import base64
+import gzip
 import json
 import os
 import re
@@ -12,6 +14,7 @@ from sphinx.application import Sphinx
 import explainer
 from bookbuilder.pages import names
 from bookbuilder.renderers import STATE_MIME, script_json
+from bookbuilder.translation import Edition
 from explainer.data.files import replace_file
 from explainer.palette import palette_css
 
@@ -69,7 +72,7 @@ def numbered(body: str, page: str, root: Path, book: str) -> str:
     return f'{body}<script type="application/json" id="xp-figures">{script_json(words)}</script>'
 
 
-def write_pages(app: Sphinx, page: str, context: dict[str, Any]) -> None:
+def write_pages(app: Sphinx, page: str, context: dict[str, Any], edition: Edition | None) -> None:
     """Write a page for each figure of a numbered page that can stand alone, and remove those that it had before."""
     folder, short = Path(app.outdir, FOLDER), page.rpartition("/")[2]
     made = {found[1]: found for found in _ALONE.finditer(context["body"])}
@@ -81,26 +84,34 @@ def write_pages(app: Sphinx, page: str, context: dict[str, Any]) -> None:
     models = {name: model for state in states for name, model in state.items()}
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in made.items():
-        text = app.builder.templates.render("alone.html", _alone(figure, models, context["title"]) | {
-            "page": f"{os.path.relpath(page, FOLDER)}.html", "words": bool(app.config.book_edition),
+        text = app.builder.templates.render("alone.html", _alone(figure, models, context["title"], edition) | {
+            "page": f"{os.path.relpath(page, FOLDER)}.html",
             "language": (app.config.language or "en").replace("_", "-"),
         })  # fmt: skip
         if not (file := folder / f"{name}.html").exists() or file.read_text("utf-8") != text:
             replace_file(file, text)
 
 
-def _alone(found: re.Match, models: dict[str, Any], title: str) -> dict[str, Any]:
+def _alone(found: re.Match, models: dict[str, Any], title: str, edition: Edition | None) -> dict[str, Any]:
     """What the template needs of a figure: an explorable has its module and its host in the page."""
     figure, _, identity, number = found.group(0, 1, 2, 3)
-    css = palette_css() + "".join(file.read_text("utf-8") for file in _STYLES)
+    lines = "".join(file.read_text("utf-8") for file in _STYLES).splitlines(keepends=True)
+    css = palette_css() + "".join(line for line in lines if _used(line.partition("{")[0], figure))
     its = {"figure": _STILL.sub("", figure), "id": identity, "number": number, "title": title, "css": css}
     its |= {"plotly": "xp-plotly" in figure}
     for name in _MODEL.findall(figure):
         if name not in models:  # a chapter that failed keeps none
             continue
         state = {key: value for key, value in models[name]["state"].items() if key != "_css"}
-        needs_model = "afm-host.js" in state["_esm"]  # it finds the model beside its host
-        host = "" if needs_model else (_STATIC / "afm-host.js").read_text("utf-8")
-        own = script_json({"state": {name: models[name] | {"state": state}}})
-        its |= {"state": own, "host": host, "mime": STATE_MIME}
+        host = (_STATIC / "afm-host.js").read_text("utf-8")
+        its |= {"host": host, "needs_model": "afm-host.js" in state["_esm"]}  # it finds the model beside its host
+        words = edition and edition.script(host + json.dumps(state))
+        own = json.dumps({"state": {name: models[name] | {"state": state}}, "words": words}).encode()
+        its |= {"state": base64.b64encode(gzip.compress(own, mtime=0)).decode(), "mime": STATE_MIME}
     return its
+
+
+def _used(selector: str, figure: str) -> bool:
+    """Whether a figure alone needs a line of the styles: one without a class, or with a class of its own."""
+    names = re.findall(r"\.([a-z][\w-]+)", selector)
+    return not names or any(name in figure or re.match("explorable|xp-alone", name) for name in names)

@@ -21,7 +21,7 @@ from bookbuilder.numbering import numbered, write_pages
 from bookbuilder.pages import main_line, path_of, title
 from bookbuilder.renderers import PLUGINS
 from bookbuilder.repository import branch, public_address, site_address
-from bookbuilder.translation import EXPLORABLES, Edition, editions, translated
+from bookbuilder.translation import Edition, editions, translated
 from explainer.palette import palette_css
 
 _STATIC = Path(__file__).parent / "static"
@@ -206,7 +206,7 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
         if edition:
             app.add_js_file("explainer/words.js", loading_method="defer")
     if doctree is not None:
-        write_pages(app, pagename, context)
+        write_pages(app, pagename, context, edition)
         words = edition.settings["report"] if edition else shown.REPORT
         context["report"] = shown.report(pagename, context["title"], public_address(Path(app.srcdir)), words)
         app.add_js_file("explainer/report.js", loading_method="defer")
@@ -243,9 +243,7 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     definitions = {term.identity: term.definition for term in glossary.terms(edition and edition.folder)}
     (static / "explainer" / "glossary.json").write_text(json.dumps(definitions, ensure_ascii=False), "utf-8")
     if edition:
-        table = json.dumps(edition.texts(EXPLORABLES), ensure_ascii=False)
-        script = (_STATIC / "words.js").read_text("utf-8")
-        (static / "explainer" / "words.js").write_text(f"const TABLE = {table};\n{script}", "utf-8")
+        (static / "explainer" / "words.js").write_text(edition.script(), "utf-8")
     vendored.copy_packages(static)
     vendored.subset_icon_fonts(Path(app.outdir))
     vendored.drop_inline_search(Path(app.outdir))

@@ -20,6 +20,7 @@ WORDS = "words"
 EXPLORABLES = "explorables"
 """The catalogue of what explorables write while a reader uses them."""
 
+_SCRIPT = Path(__file__).with_name("static") / "words.js"
 _WORD = re.compile(r"[A-Za-z]{2}")
 
 # Texts without their numbers.
@@ -119,6 +120,13 @@ class Edition:
     def texts(self, name: str) -> dict[str, str]:
         """English to the other language by a catalogue, what is translated and still fits."""
         return texts(self.folder / f"{name}.po")
+
+    def script(self, used: str = "") -> str:
+        """What puts explorables into this language: with all words, or with those that `used`, a source, can make."""
+        table = self.texts(EXPLORABLES)
+        needed = [key for key in table if all(word.removesuffix("s") in used for word in _LATIN.findall(key))]
+        kept = {key: table[key] for key in needed} if used else table
+        return f"const TABLE = {json.dumps(kept, ensure_ascii=False)};\n{_SCRIPT.read_text('utf-8')}"
 
     def english(self, text: str) -> list[str]:
         """The English words of a text, without what every language keeps and the names that this one does."""

@@ -58,7 +58,11 @@ function lines(text, font, width) {
   }, []);
 }
 
-// The picture with what it needs elsewhere: number, caption, how it was measured, where its numbers come from, source, licence
+// What a reader has chosen of an explorable, and what it is now
+const chosen = (figure) => [...figure.querySelectorAll(".explorable-controls label:has(span)")].map((label) =>
+  `${textOf(label.firstChild)}: ${label.querySelector("select")?.selectedOptions[0]?.text ?? (textOf(label.lastChild) || label.lastChild.value)}`).join("; ");
+
+// The picture with what it needs elsewhere: number, caption, state, how it was measured, where its numbers come from, source, licence
 async function picture(figure) {
   const { svg, width: w, height: h } = await drawing(figure), caption = figure.querySelector("figcaption").cloneNode(true);
   const take = (part) => { const found = caption.querySelector(part); found?.remove(); return found; };
@@ -77,7 +81,7 @@ async function picture(figure) {
     y += i ? 1.4 * size : 1.8 * size;
     return make("text", { x: PAD, y, "font-size": size }, ...(head ? [make("tspan", { "font-weight": 600 }, head)] : []), line.slice(head.length).trimEnd());
   });
-  const text = [[`  ${textOf(caption)}`, 14, number], [[sample, [badge, more].filter(Boolean).join(": ")].filter(Boolean).join(" "), 11],
+  const text = [[`  ${textOf(caption)}`, 14, number], [chosen(figure), 12], [[sample, [badge, more].filter(Boolean).join(": ")].filter(Boolean).join(" "), 11],
     [`${source.book}${site && ` ${site}#${figure.id}`} · ${source.text}`, 11]].filter(([words]) => words).map((one) => paragraph(...one));
   const size = { width: width + 2 * PAD, height: Math.ceil(y + PAD) };
   for (const [name, value] of Object.entries({ x: PAD + (width - w) / 2, y: PAD, width: w, height: h })) svg.setAttribute(name, value);
@@ -106,9 +110,9 @@ const TAKE = {
   svg: async (figure) => save(new Blob([(await picture(figure)).text], { type: "image/svg+xml" }), "svg", figure),
   png: async (figure) => save(await pixels(await picture(figure)), "png", figure),
   embed: (figure) => {
-    const address = new URL(`${page.folder}${figure.dataset.alone}.html`, HERE).href + query(figure), { width, height } = figure.getBoundingClientRect();
+    const address = new URL(`${page.folder}${figure.dataset.alone}.html`, HERE).href + query(figure);
     const title = `${textOf(figure.querySelector(".xp-number"))}: ${document.title}`;
-    return `<iframe src="${quoted(address)}" title="${quoted(title)}" loading="lazy" style="width:100%;max-width:${Math.ceil(width) + 16}px;height:${Math.ceil(height) + 32}px;border:0"></iframe>`;
+    return `<iframe src="${quoted(address)}" title="${quoted(title)}" loading="lazy" style="width:100%;height:min(${figure.clientHeight + 32}px,85vh);border:0"></iframe>`;
   },
 };
 

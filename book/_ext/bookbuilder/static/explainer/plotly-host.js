@@ -90,11 +90,17 @@ async function whole(library, target) {
 
 const drawn = new Set();
 
+// Left, top, right and bottom of a part in the pixels of its figure, which a slide magnifies
+function boxIn(target, part) {
+  const edge = target.getBoundingClientRect(), its = part.getBoundingClientRect(), scale = target.offsetWidth / edge.width || 1;
+  return [its.left - edge.left, its.top - edge.top, its.right - edge.left, its.bottom - edge.top].map((at) => at * scale);
+}
+
 // A legend's place is a share of the height of the plots, which the legend itself takes room from
 async function legendBelow(library, target) {
   for (let pass = 0; pass < 2; pass += 1) {
-    const { t, h } = target._fullLayout._size, foot = target.getBoundingClientRect().top + t + h;
-    const room = [...target.querySelectorAll("[class^='x'][class$='tick'] text, [class^='g-x'][class$='title']")].map((text) => text.getBoundingClientRect().bottom - foot + 8);
+    const { t, h } = target._fullLayout._size;
+    const room = [...target.querySelectorAll("[class^='x'][class$='tick'] text, [class^='g-x'][class$='title']")].map((text) => boxIn(target, text)[3] - t - h + 8);
     await library.relayout(target, { "legend.y": -Math.max(...room) / h, "legend.yanchor": "top" });
   }
 }
@@ -129,7 +135,7 @@ async function named(library, target) {
 
 // The upper left corner of a name of each size for each trace, in pixels; null where one has no place
 function free(target, legend, sizes) {
-  const { _fullLayout: full, _fullData: traces } = target, edge = target.getBoundingClientRect(), taken = [], inked = new Map();
+  const { _fullLayout: full, _fullData: traces } = target, taken = [], inked = new Map();
   const axesOf = (trace) => ["x", "y"].map((letter) => full[trace[`${letter}axis`].replace(letter, `${letter}axis`)]);
   const pointsOf = (trace) => {
     const [x, y] = axesOf(trace);
@@ -155,8 +161,8 @@ function free(target, legend, sizes) {
     if (trace.mode.includes("lines") && trace.line.width) taken.push(...ink);
   }
   for (const node of target.querySelectorAll(".annotation-text-g, [class$='tick'] text, [class^='g-'][class$='title'], .shapelayer path")) {
-    const { left, top, right, bottom } = node.getBoundingClientRect();
-    if (node.localName !== "path" || Math.min(right - left, bottom - top) < 4) taken.push([left - edge.left, top - edge.top, right - edge.left, bottom - edge.top]); // of shapes, the lines
+    const box = boxIn(target, node), [left, top, right, bottom] = box;
+    if (node.localName !== "path" || Math.min(right - left, bottom - top) < 4) taken.push(box); // of shapes, the lines
   }
   const meets = (a) => a[0] < 0 || a[1] < 0 || a[2] > full.width || a[3] > full.height || taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
   const away = (a, boxes) => Math.min(...boxes.map((b) => Math.hypot(Math.max(0, b[0] - a[2], a[0] - b[2]), Math.max(0, b[1] - a[3], a[1] - b[3]))));
@@ -188,7 +194,7 @@ async function arrange(library, div, target) {
   const above = (given.annotations ?? []).some(({ yref, y }) => !/^y\d*$/.test(yref) && y >= 1);
   const titles = Math.max(2, ...(fit && fit.annotations || []).map(({ text }) => text.split("<br>").length)); // lines above the plots
   const margin = { t: above ? 6 + 15 * titles : 10, ...given.margin };
-  const layout = { autosize: true, uirevision: "kept", ...given, margin, ...fit, width: undefined };
+  const layout = { autosize: true, uirevision: "kept", ...given, height: Math.min(given.height ?? 450, parseFloat(getComputedStyle(div).maxHeight) || Infinity), margin, ...fit, width: undefined };
   layout.template.layout.font.family = variable("--pst-font-family-base") || "sans-serif";
   if (narrow) for (const trace of data) trace.name &&= inLines(trace.name, Math.floor((width - 50) / 7.3)); // 50: its mark in the legend
   await library.react(target, { data, layout, frames: frames ?? [], config: { displaylogo: false, displayModeBar: false } });
