@@ -829,14 +829,14 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         assert {f"{value:.2f}" for of in (mean["own"], possible) for value in of} <= typed, page
     assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"
     settings = results("orders-answers")
-    draws = {5: "five", 10: "ten"}[settings["seed"].nunique()]
-    assert f"averaged trainings {draws})" in sentence("new_rule", "**What this does not show.**")
+    assert settings["seed"].nunique() == 10 and settings["cue"].nunique() == 2
+    assert "(averaged trainings two) and ten draws" in sentence("new_rule", "**What this does not show.**")
     diverged = settings["note"].str.split().str[0].astype(int).sum()
     said = sentence("new_rule", "The loss is that of the answers")
     assert f"Of {32 * len(settings)} trainings {diverged} diverged" in said
     odds = results("orders-answers", "interventions")
     said = numbers(sentence("new_rule", "This moves the log odds"))
-    for part in ("ft_along_icl", "ft_along_other_icl"):
+    for part in ("ft_along_icl", "ft_along_other_icl", "installed_along_ft"):
         assert {f"{beyond_random(its, part):.2f}" for _, its in odds.groupby("cue")} <= said
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
