@@ -574,7 +574,7 @@ def test_votes_beside_who_knows_the_right_label_alone():
 
 
 def test_what_the_context_does_known_tasks_and_edits():
-    """By vector and heads, `intervention_results`; by edits of the attention; and in the second GPT."""
+    """By vector and heads, `intervention_results`, and by edits of the attention."""
     asked = results("rival", "queries")
     said = {
         "The context gives": ("icl", "vector"),
@@ -593,10 +593,6 @@ def test_what_the_context_does_known_tasks_and_edits():
     assert f"fall to {100 * others:.0f}." in sentence("what_the_context_does", "*Are they enough?*")
     fifth, random = (voted("aimed", edit="moved", dose=0.2, heads=heads) for heads in ("effect 10", "random 10"))
     assert f"{100 * fifth:.0f} of 100" in sentence("what_the_context_does", "*Do they decide") and random < 0.01
-    left, whole = (voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
-        ("flat", "effect 1"), ("none", "all"),
-    ))  # fmt: skip
-    assert f"from {100 * whole:.0f} to {100 * left:.0f} of" in sentence("what_the_context_does", "In [a second GPT]")
 
 
 def test_vote_without_the_head_that_is_in_both_sets():
@@ -715,6 +711,38 @@ def test_second_gpt_answers_of_one_head():
     shares.append(voted("aimed", "edits-gemma", edit="moved", dose=0.2, heads="effect 1"))
     shares.append(voted("aimed", "edits-gemma", edit="exchanged", heads="effect 1"))
     assert {f"{100 * share:.0f}" for share in shares} <= set(re.findall(r"\d+", said))
+
+
+def test_second_gpt_head_11_2_from_within():
+    lines = results("values-gemma", "lines")
+    lines["error"] = 1 - lines["p"]
+    said = numbers(sentence("second_gpt", "**Its values hold labels.**"))
+    for column in ("written_effect", "error"):
+        for form in ("repeated", "wrong"):
+            assert f"{contrast_results.line_over(lines, column, 'late', form).estimate:.2f}" in said
+    given = contrast_results.line_over(lines, "attention_same_effect", "late", "repeated")
+    assert {f"{each:.2f}" for each in given[:3]} <= said
+    moved = results("keys-gemma", "exchanges").query("site == 'word and arrow' and block == 8")
+    suffix, first = (contrast_results.attention_moved(moved[moved["cue"] == cue]) for cue in ("suffix", "first word"))
+    said = sentence("second_gpt", "**It finds suffixes by the word.**")
+    assert {f"{each:.2f}" for each in (*suffix[:3], first.estimate)} == numbers(said)
+    follow = moved[moved["cue"] == "suffix"]["next"].mean()
+    assert f"{100 * follow:.0f} of 100 answers follow" in said
+    held = contrast_results.ablation_losses("ablations-gemma")
+    left = held.groupby(["kind", held["name"].fillna(held["part"])])["share"].mean()
+    shares = [100 * left[kind, part] for kind in ("new rules", "word pairs") for part in ("none", "vote")]
+    said = sentence("what_the_context_does", "In [a second GPT]")
+    assert (
+        "new rules fall from {:.0f} to {:.0f} of 100, and on word pairs only from {:.0f} to {:.0f}".format(*shares)
+        in said
+    )
+    lost = [
+        table_intervals.of_means(held[(held["name"] == name) & (held["kind"] == kind)], "lost", ["seed", "task"])
+        for name, kind in (("vote", "word pairs"), ("task", "word pairs"), ("task", "new rules"))
+    ]
+    typed = [f"{abs(100 * each):.0f}" for each in (*lost[0][:3], *lost[1][:3], -lost[2][0], -lost[2][2], -lost[2][1])]
+    said = sentence("second_gpt", "Without head 11.2 new rules").replace("11.2", "").replace("9.3", "")
+    assert re.findall(r"\d+", said) == typed
 
 
 def test_second_gpt_the_books_other_questions():
