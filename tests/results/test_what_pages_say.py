@@ -725,7 +725,7 @@ def test_second_gpt_head_11_2_from_within():
     moved = results("keys-gemma", "exchanges").query("site == 'word and arrow' and block == 8")
     suffix, first = (contrast_results.attention_moved(moved[moved["cue"] == cue]) for cue in ("suffix", "first word"))
     said = sentence("second_gpt", "**It finds suffixes by the word.**")
-    assert {f"{each:.2f}" for each in (*suffix[:3], first.estimate)} == numbers(said)
+    assert {f"{each:.2f}" for each in (*suffix[:3], first.estimate)} == numbers(said.replace("11.2", ""))
     follow = moved[moved["cue"] == "suffix"]["next"].mean()
     assert f"{100 * follow:.0f} of 100 answers follow" in said
     held = contrast_results.ablation_losses("ablations-gemma")
@@ -863,9 +863,14 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     said = sentence("new_rule", "The loss is that of the answers")
     assert f"Of {32 * len(settings)} trainings {diverged} diverged" in said
     odds = results("orders-answers", "interventions")
-    said = numbers(sentence("new_rule", "This moves the log odds"))
-    for part in ("ft_along_icl", "ft_along_other_icl", "installed_along_ft"):
-        assert {f"{beyond_random(its, part):.2f}" for _, its in odds.groupby("cue")} <= said
+    for part in ("ft_along_icl", "installed_along_ft"):
+        shares = {f"{beyond_random(its, part):.2f}" for _, its in odds.groupby("cue")}
+        for page, about in (
+            ("new_rule", "This moves the log odds"),
+            ("verdict", "Does it learn a new rule as training"),
+            ("story", "Yet by its effect on the answers"),
+        ):
+            assert shares <= numbers(sentence(page, about)), page
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
