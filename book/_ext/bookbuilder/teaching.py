@@ -17,7 +17,6 @@ from explainer.figures import PLOTLY_MIME
 
 SLIDES = "book/reference/slides"
 SOURCE = Path(__file__).with_name("teach.toml")
-_CHAPTERS = "The fifteen chapters"
 
 
 def source() -> dict[str, Any]:
