@@ -355,13 +355,14 @@ def test_new_rule_what_a_new_rule_shares():
     ):  # fmt: skip
         assert direction <= numbers(sentence(page, about)), page
     for page, about in (
-        ("verdict", "By their effect"), ("new_rule", "This moves the log odds"),
+        ("verdict", "By their effect"), ("new_rule", "this moves the log odds"),
     ):  # fmt: skip
         assert effect <= numbers(sentence(page, about)), page
     of_kinds = upper.groupby("cue")[["contexts", "trainings"]].mean()
     of_kind = of_kinds["trainings"]["category"]
-    typed = {f"{of:.2f}" for of in (found["contexts"].estimate, found["trainings"].estimate, of_kind)}
+    typed = {f"{of:.2f}" for of in (found["contexts"].estimate, found["trainings"].estimate)}
     assert typed <= numbers(sentence("new_rule", "reach only 0.026"))
+    assert f"$F = {of_kind:.2f}$" in sentence("new_rule", "Two trainings on categories")
     falls = {f"{each:.3f}" for each in (*found["own - other"], found["yardstick"].estimate)}
     assert falls <= numbers(sentence("new_rule", "With different words the cosine falls by 0.002"))
     of_way = [contrast_results.similarities(its)["own / sqrt(C F)"] for _, its in upper.groupby("cue")]
@@ -845,7 +846,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     possible = (mean["contexts"] * mean["trainings"]) ** 0.5
     said = {
         "then reach 0.04": (mean["own"], possible),
-        "This measure can see a training": (mean["halves"],),
+        "Such a training would be seen": (mean["halves"],),
         "That of two halves falls": (mean["halves"] - mean["halves_other"],),
     }
     for about, shown in said.items():
@@ -866,7 +867,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     for part in ("ft_along_icl", "installed_along_ft"):
         shares = {f"{beyond_random(its, part):.2f}" for _, its in odds.groupby("cue")}
         for page, about in (
-            ("new_rule", "This moves the log odds"),
+            ("new_rule", "this moves the log odds"),
             ("verdict", "Does it learn a new rule as training"),
             ("story", "Yet by its effect on the answers"),
         ):
@@ -874,7 +875,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
-    said = numbers(sentence("new_rule", "This measure can see a training"))
+    said = numbers(sentence("new_rule", "Such a training would be seen"))
     assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= said
     right = matched.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean()
     said = sentence("new_rule", "The weights that match activations")
