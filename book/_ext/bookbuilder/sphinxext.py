@@ -240,6 +240,8 @@ def _finish(app: Sphinx, exception: Exception | None) -> None:
     (static / "explainer" / "palette.css").write_text(palette_css(), "utf-8")
     for file in (*(_STATIC / "explainer").iterdir(), styles):  # Sphinx leaves them alone when no page changed
         vendored.copy_if_changed(file, static / "explainer" / file.name)
+    for script in (static / "explainer").glob("*.js"):  # what a page loads first has a budget: no line of comment
+        script.write_text(re.sub(r"^ *// .*\n", "", script.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
     definitions = {term.identity: term.definition for term in glossary.terms(edition and edition.folder)}
     (static / "explainer" / "glossary.json").write_text(json.dumps(definitions, ensure_ascii=False), "utf-8")
     if edition:
