@@ -256,6 +256,7 @@ def test_explorables_speak_the_language(edition, browser, address, site, pages):
     for name in (*(f"book/{name}" for name in pages), *alone):
         page.goto(f"{address}{home}/{name}.html", wait_until="domcontentloaded")
         require_frames(page)
+        page.locator(".xp-widget[data-model]").first.wait_for(state="attached")
         texts = set()
         for widget in page.query_selector_all(".xp-widget[data-model]"):
             widget.scroll_into_view_if_needed()
