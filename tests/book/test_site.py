@@ -28,7 +28,7 @@ def test_every_figure_has_caption_origin_and_alternative(site, page):
         caption = re.search(r"<figcaption>(.*?)</figcaption>", figure, re.DOTALL)[1]
         assert re.sub(r"<span.*</span>|<b .*</b>", "", caption).strip()
         assert re.search(r'class="xp-badge xp-(live|stored|quoted)"', figure)
-        assert "xp-stored" not in figure or re.search("(computed|trained) by:? explainer", figure)
+        assert "xp-stored" not in figure or re.search("(computed|trained) by:? explainer(-lab| verdict)", figure)
 
 
 @pytest.mark.usefixtures("site")

@@ -215,7 +215,7 @@ USED = """async (widget) => {
       else for (const name of ["aria-label", "aria-valuetext", "title", "placeholder"])
         texts.push(node.getAttribute(name));
     }
-    for (const text of texts) if (/[A-Za-z]{2}/.test(text ?? "")) found.add(text);
+    for (const text of texts) if (/[A-Za-z]{2}|\\p{Script=Han}/u.test(text ?? "")) found.add(text);
   };
   const use = (control) => {
     const say = (name) => control.dispatchEvent(new Event(name, { bubbles: true }));
