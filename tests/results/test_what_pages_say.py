@@ -284,7 +284,7 @@ def test_agreement_without_the_pair_with_capitals():
         for kind in ("", "_residual")
     ]
     least = f"{statistics.holm(np.array(readings)).min():.2f}"
-    assert f"no p is below {least}" in sentence("agreement", "**Which words taught it?**")
+    assert f"(corrected p = {least})" in sentence("agreement", "**Which words taught it?**")
     assert f"p is {least}" in sentence("verdict", "Corrected for our eight readings")
 
 
@@ -350,26 +350,23 @@ def test_new_rule_what_a_new_rule_shares():
     put = contrast_results.both_grids("rule-strongest", "interventions")
     direction = {f"{found['own'].estimate:.3f}", f"{found['sqrt(C F)'].estimate:.2f}"}
     effect = {f"{each:.2f}" for each in contrast_results.effect_beyond_random(put)}
+    known = results("minimal-pairs", "strengths").query("epochs == epochs.max() and shots == k")
+    known = contrast_results.similarities(known.query("layers == 'upper third'"))
+    direction |= {f"{of['own / sqrt(C F)'].estimate:.2f}" for of in (found, known)}
+    assert direction <= numbers(sentence("verdict", "learn a new rule as training"))
     for page, about in (
-        ("verdict", "learn a new rule as training"), ("new_rule", "reach only 0.026"),
-    ):  # fmt: skip
-        assert direction <= numbers(sentence(page, about)), page
-    for page, about in (
-        ("verdict", "By their effect"), ("new_rule", "this moves the log odds"),
+        ("verdict", "By effect on"), ("new_rule", "this moves the log odds"),
     ):  # fmt: skip
         assert effect <= numbers(sentence(page, about)), page
     of_kinds = upper.groupby("cue")[["contexts", "trainings"]].mean()
     of_kind = of_kinds["trainings"]["category"]
-    typed = {f"{of:.2f}" for of in (found["contexts"].estimate, found["trainings"].estimate)}
-    assert typed <= numbers(sentence("new_rule", "reach only 0.026"))
     assert f"$F = {of_kind:.2f}$" in sentence("new_rule", "Two trainings on categories")
     falls = {f"{each:.3f}" for each in (*found["own - other"], found["yardstick"].estimate)}
-    assert falls <= numbers(sentence("new_rule", "With different words the cosine falls by 0.002"))
+    assert falls <= numbers(sentence("new_rule", "Different words lower the cosine by 0.002"))
     of_way = [contrast_results.similarities(its)["own / sqrt(C F)"] for _, its in upper.groupby("cue")]
     typed = {f"{each.estimate:.2f}" for each in of_way[1:]}  # first words and suffixes
     assert typed <= numbers(sentence("new_rule", "Are the algorithms different"))
-    share = [f"{each:.2f}" for each in found["own / sqrt(C F)"]]
-    assert "or {} [{}, {}] of it".format(*share) in sentence("new_rule", "reach only 0.026")
+    assert f"{found['own / sqrt(C F)'].estimate:.1f}" == "0.1"  # "a tenth of the way"
 
 
 def test_trained_control_and_the_verdict_what_certain_learners_reach():
@@ -604,7 +601,7 @@ def test_vote_without_the_head_that_is_in_both_sets():
 
 
 def test_vote_doses_and_exchanges():
-    about = "Moving even five", "Moving ten per cent", "Exchanging two labels"
+    about = "Moving five", "Moving ten per cent", "Exchanging two labels"
     text = " ".join(sentence("vote", words) for words in about)
     said = re.findall(r"\d+", text[text.index(about[0]) :])
     shares = [voted("aimed", edit="moved", dose=dose, heads="effect 10") for dose in (0.05, 0.1, 0.2)]
@@ -733,10 +730,7 @@ def test_second_gpt_head_11_2_from_within():
     left = held.groupby(["kind", held["name"].fillna(held["part"])])["share"].mean()
     shares = [100 * left[kind, part] for kind in ("new rules", "word pairs") for part in ("none", "vote")]
     said = sentence("what_the_context_does", "In [a second GPT]")
-    assert (
-        "new rules fall from {:.0f} to {:.0f} of 100, and on word pairs only from {:.0f} to {:.0f}".format(*shares)
-        in said
-    )
+    assert "fall from {:.0f} to {:.0f} of 100, and on word pairs only from {:.0f} to {:.0f}".format(*shares) in said
     lost = [
         table_intervals.of_means(held[(held["name"] == name) & (held["kind"] == kind)], "lost", ["seed", "task"])
         for name, kind in (("vote", "word pairs"), ("task", "word pairs"), ("task", "new rules"))
