@@ -44,14 +44,12 @@ class _BlockingSetting(on_checkpoint.FineTuningSetting):
     n_queries: int
     last: str = "Y"
     least: ClassVar = {"k": 4, "n_queries": 4, "epochs": 0}
+    fours: ClassVar = ("k", "n_queries")
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
         require(self.last in ("X", "Y"), f"last = {self.last!r}: give X or Y.")
-        for name in ("k", "n_queries"):
-            value = getattr(self, name)
-            require(value % 4 == 0, f"{name} = {value}: there are four labels; use a multiple of 4.")
 
     @property
     def slug(self) -> str:

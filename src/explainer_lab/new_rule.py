@@ -62,14 +62,12 @@ class _NewRuleSetting(on_checkpoint.FineTuningSetting):
     batch: int = 1
     lessons: str = "all"
     least: ClassVar = {"k": 4, "epochs": 1, "n_queries": 4, "batch": 1}
+    fours: ClassVar = ("k", "n_queries")
     known: ClassVar = {"cue": CUES, "training": TRAININGS, "lessons": ("all", "own")}
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
-        for name in ("k", "n_queries"):
-            value = getattr(self, name)
-            require(value % 4 == 0, f"{name} = {value}: each of the four cues needs as many; use a multiple of 4.")
         one = self.batch == 1 or self.training == "all weights"
         require(one, f"batch = {self.batch}: keys and values learn one line a step; leave it out.")
         require(self.k % self.batch == 0, f"batch = {self.batch} does not divide k = {self.k}.")

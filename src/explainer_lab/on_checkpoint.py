@@ -31,7 +31,8 @@ from explainer_lab.lab_store import Identity
 class CheckpointSetting:
     """What a seed draws for a checkpoint: demonstrations, queries, and whatever else is random.
 
-    Of the fields that they name, `least` has the smallest values, `known` all that there are, and `rates` are above 0.
+    Of the fields that they name, `least` has the smallest values, `known` all that there are, `rates` are above 0, and
+    `fours` are multiples of 4.
     Raises ExperimentError where a value is impossible.
     """
 
@@ -40,12 +41,16 @@ class CheckpointSetting:
     least: ClassVar[Mapping[str, int]] = {}
     known: ClassVar[Mapping[str, Collection[str]]] = {}
     rates: ClassVar[tuple[str, ...]] = ()
+    fours: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         require(self.seed >= 0, f"seed {self.seed} is negative; use 0, 1, 2, ...")
         for name, least in self.least.items():
             require(getattr(self, name) >= least, f"{name} = {getattr(self, name)} is too small; use at least {least}.")
+        for name in self.fours:
+            value = getattr(self, name)
+            require(value % 4 == 0, f"{name} = {value}: each of four labels needs as many; use a multiple of 4.")
         for name in self.rates:
             value = getattr(self, name)
             require(0 < value < math.inf, f"{name} = {value:g} is not a positive number.")

@@ -22,7 +22,7 @@ from torch.nn.functional import normalize
 from explainer.compare import cued_words
 from explainer.compare.cued_words import CUES, LABELS, TASK
 from explainer.data.tasks import Example
-from explainer.errors import CheckpointError, require
+from explainer.errors import CheckpointError
 from explainer.models import architectures, finetuning, hooks, interventions, scoring
 from explainer.models.finetuning import FineTuned, KeysValues
 from explainer.models.loading import Checkpoint
@@ -55,13 +55,7 @@ class _RuleOrdersSetting(on_checkpoint.FineTuningSetting):
     orders: int
     least: ClassVar = {"k": 4, "n_queries": 4, "epochs": 1, "orders": 1}
     known: ClassVar = {"cue": CUES, "loss": LOSSES}
-
-    def __post_init__(self):
-        """Refuse what cannot be computed before anything is."""
-        super().__post_init__()
-        for name in ("k", "n_queries"):
-            value = getattr(self, name)
-            require(value % 4 == 0, f"{name} = {value}: each of the four cues needs as many; use a multiple of 4.")
+    fours: ClassVar = ("k", "n_queries")
 
     @property
     def slug(self) -> str:

@@ -14,6 +14,7 @@ names them, in this order. On a known task every line has a label of its own, it
 from before the runs, are in published/PLANS.md.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -86,6 +87,7 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
     attention: str = ""
     agreement: str = ""
     least: ClassVar = {"k": 4, "n_queries": 4}
+    fours: ClassVar = ("k", "n_queries")
     known: ClassVar = {
         "part": ("rank", "edits"),
         "cue": (*CUES, *KNOWN),
@@ -97,8 +99,10 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
-        ranked = all((self.effect, self.attention, self.agreement))
-        require(self.part == "rank" or ranked, "edits need the heads by effect, attention and agreement; name them.")
+        few = MAIN[self.sizes]
+        for name, n in {"effect": max(SIZES[self.sizes]), "attention": few, "agreement": few}.items():
+            named = len({*named_heads(getattr(self, name))})
+            require(self.part == "rank" or named >= n, f"{name} names {named} heads, sizes {self.sizes!r} need {n}.")
 
     @property
     def slug(self) -> str:
@@ -246,7 +250,8 @@ def _rank(lesson: VoteLesson) -> dict[str, Float[Tensor, "layers heads"]]:
 
 
 def named_heads(heads: str) -> list[HeadIndex]:
-    """The heads that a grid names, as (layer, head)."""
+    """The heads that a grid names, as (layer, head); raises ExperimentError."""
+    require(re.fullmatch(r"(\d+\.\d+( |$))*", heads) is not None, f"heads {heads!r}: name them as '18.6 20.5'.")
     return [(int(layer), int(head)) for layer, _, head in (one.partition(".") for one in heads.split())]
 
 

@@ -48,8 +48,8 @@ VOTING = {
     "cue": "suffix",
     "k": 4,
     "n_queries": 4,
-    "sizes": "ten",
-    "effect": "0.0",
+    "sizes": "one",
+    "effect": "0.0 0.1 0.2 0.3 1.0 1.1 1.2 1.3 2.0 2.1",
     "attention": "0.1",
     "agreement": "1.0",
 }

@@ -6,6 +6,7 @@ import torch
 from toy_study import column, rows
 from transformers import Gemma3TextConfig
 
+from explainer.errors import ExperimentError
 from explainer.models import architectures, attention_edits, circuits, interventions, scoring
 from explainer_lab import label_lines, vote
 from explainer_lab.label_lines import FORMS, PLACES, SITES, LabelLines
@@ -13,12 +14,12 @@ from explainer_lab.vote import LABELS, TEMPLATES, Vote, VoteLesson
 
 K, N = 8, 8
 GEMMA = Gemma3TextConfig(**tiny_models.FURTHER["gemma3_text"] | {"sliding_window": 64})
-HEADS = dict.fromkeys(("effect", "attention", "agreement"), "0.0 1.1")
+HEADS = dict.fromkeys(("effect", "attention", "agreement"), "0.0 1.1 2.1 0.3 2.0 1.2 0.1 0.2 1.0 1.3")
 
 
 def setting(directory="model", kind=Vote, **changes):
     return kind.of(
-        **{"checkpoint": directory, "part": "edits", "cue": "suffix", "seed": 0, "k": K, "n_queries": N}
+        **{"checkpoint": directory, "part": "edits", "cue": "suffix", "seed": 0, "k": K, "n_queries": N, "sizes": "ten"}
         | HEADS
         | changes
     )
@@ -65,12 +66,15 @@ def test_attention_that_is_moved_or_exchanged_is_kept_in_sum():
 
 
 def test_sets_of_heads_are_named_by_a_setting_and_random_ones_stand_in_their_layers():
-    sets = vote.head_sets(setting(effect="2.1 0.3 2.0 1.2", sizes="all"), (3, 6), "A")
-    assert set(map(tuple, sets["effect 2"].nonzero().tolist())) == {(2, 1), (0, 3)}
+    sets = vote.head_sets(setting(sizes="one"), (3, 6), "A")
+    assert set(map(tuple, sets["effect 2"].nonzero().tolist())) == {(0, 0), (1, 1)}
     for m in (1, 2, 5):
         random, strongest = sets[f"random {m}"], sets[f"effect {m}"]
         assert torch.equal(random.sum(1), strongest.sum(1)) and not (random & strongest).any()
     assert sets["all"].all()
+    for wrong in ({"sizes": "all"}, {"attention": "-1.0"}, {"n_queries": 6}):
+        with pytest.raises(ExperimentError, match=r"need|name them"):
+            setting(**wrong)
 
 
 def test_a_rank_has_every_head_and_what_is_never_looked_at_costs_nothing(tables, directory, checkpoint):
@@ -131,7 +135,7 @@ def test_votes_are_attention_to_labels_and_one_label_is_favoured_for_all(lesson,
 @pytest.fixture(scope="module")
 def held(directory):
     return {
-        part: LabelLines().compute(setting(directory, LabelLines, part=part, sizes="ten"), progress=False).tables
+        part: LabelLines().compute(setting(directory, LabelLines, part=part), progress=False).tables
         for part in ("values", "keys")
     }
 
