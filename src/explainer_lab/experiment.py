@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 import explainer
 from explainer.data.files import rounded
-from explainer.errors import ExperimentError, ExplainerError, ResultsError
+from explainer.errors import ExperimentError, ExplainerError, ResultsError, require
 from explainer_lab.lab_store import SETTING, Computed, Frames, Identity, Published, Store, frames, joined, of_settings
 
 AnySetting = TypeVar("AnySetting", bound=Any)
@@ -113,6 +113,7 @@ class Experiment(ABC, Generic[AnySetting]):
             tables = tomllib.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise ExperimentError(f"cannot read {path} ({error}); give a TOML file with one table per grid.") from error
+        require(bool(tables), f"{path} describes no grid.")
         grids = {}
         for name, table in tables.items():
             try:
