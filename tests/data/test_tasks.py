@@ -133,6 +133,8 @@ def test_a_file_describes_tasks(tmp_path):
         ("[reviews]\ntemplate = '{text}'", r"\[reviews\]: .* another name"),
         ("template = '{text}'", r"\[template\] describes no task"),
         ("[a]\ntemplate = '{x}'\nlabels = ['x', 1]", r"\[a\] describes no task"),
+        ("[a]\ntemplate = '{x}'\nfolder = 3", r"\[a\] describes no task: folder = 3 cannot be used"),
+        ("[a]\ntemplate = '{x}'\nsplits = ['train']", r"\[a\] describes no task: splits"),
         ("[a]\ntemplate = '{x}'\nlabels = 'xy'", "task 'a': the labels xy must be"),
     ],
 )

@@ -259,6 +259,10 @@ def _own_task(name: str, table: Any) -> Task:
     if name in TASKS or "/" in name:
         raise TaskError(f"[{name}]: a task of your own needs another name, which no known task has, without a slash.")
     try:
+        for key, value in table.items():
+            kind = {"labels": (list, str), "splits": list, "hub": dict}.get(key, str)
+            if not isinstance(value, kind) or (key == "splits" and len(value) != 2):
+                raise TypeError(f"{key} = {value!r} cannot be used")
         return Task(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in table.items()})
     except (AttributeError, TypeError, ValueError) as error:
         raise TaskError(f"[{name}] describes no task: {error}.") from error
@@ -424,7 +428,7 @@ def _directory_rows(task: Task, split: str, directory: Path) -> list[dict]:
         if line.strip():
             try:
                 rows.append(dict(json.loads(line)))
-            except (TypeError, ValueError) as error:
+            except (RecursionError, TypeError, ValueError) as error:
                 raise TaskError(f"task {task.name!r}: {path}, line {number} is no JSON object ({error}).") from error
     return rows
 
