@@ -134,4 +134,7 @@ def main(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    try:
+        sys.exit(main(Path(sys.argv[1])))
+    except OSError as error:
+        sys.exit(f"The exercises were not written: {error}.")

@@ -40,9 +40,8 @@ def entry(directory: str | Path | None = None, checkpoint: str | None = None) ->
     known = {name if directory else name.removesuffix(verdict.BOOK.format("")): name for name in [*five, *ten]}
     checkpoint = checkpoint or (next(iter(known)) if len(known) == 1 else "")
     if checkpoint not in known:
-        raise ResultsError(
-            f"name the model of the entry by --model: {published_at} has rows of {', '.join(known) or 'none'}."
-        )
+        its = ", ".join(known) or "none; `explainer verdict` says what to run"
+        raise ResultsError(f"name the model of the entry by --model: {published_at} has rows of {its}.")
     rows = five.get(known[checkpoint], {}) | ten.get(known[checkpoint], {})
     folders = {TEN_FOLDERS.get(name) or FOLDERS[name] for name in rows}
     runs = {folder: published.reported(directory, folder, "runs")[checkpoint] for folder in sorted(folders)}
