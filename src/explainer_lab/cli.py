@@ -291,8 +291,8 @@ def _write_prompts(experiment: Any, settings: Sequence[Any], folder: Path) -> in
     asked: dict[tuple[str, int], Any] = {}
     for setting in settings:
         name, *its = experiment.asked(setting)
-        if asked.setdefault((name, setting.seed), its) != its:
-            raise ExplainerError(f"seed {setting.seed} of {name} is there with two --k or --queries; give one of each.")
+        if asked.setdefault((name, setting.seed), its) != its or setting.checkpoint != settings[0].checkpoint:
+            raise ExplainerError(f"seed {setting.seed} of {name} has two --model, --k or --queries; give one of each.")
     print("\n".join(harness.write(folder, experiment._load(settings[0].checkpoint), asked)))
     return 0
 
