@@ -24,7 +24,6 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from explainer.compare import cued_words
-from explainer.compare.cued_words import CUES
 from explainer.data.files import Tables
 from explainer.models import architectures, attention_edits, hooks, scoring
 from explainer.models.interventions import Pass
@@ -62,7 +61,7 @@ _EVERY = 3  # blocks from one that is tried to the next
 class _LinesSetting(VoteSetting):
     """Part "values" or "keys", for the heads named by `effect`; raises ExperimentError for other values."""
 
-    known: ClassVar = {**VoteSetting.known, "part": ("values", "keys"), "cue": CUES}
+    known: ClassVar = {**VoteSetting.known, "part": ("values", "keys"), "cue": cued_words.CUES}
 
 
 # Values.
