@@ -103,6 +103,7 @@ lab: $(BIN)/.installed fetch  ## open the chapters in JupyterLab
 
 serve:  ## serve the built site on http://localhost:8000 (PORT=...)
 	@test -d $(SITE) || { echo "No site yet: run make book first."; exit 1; }
+	@$(PYTHON) -c 'import socket; socket.create_server(("127.0.0.1", $(PORT)))' 2> /dev/null || { echo "Port $(PORT) is taken, or none: run make serve PORT=8001, say."; exit 1; }
 	$(PYTHON) -m http.server $(PORT) --bind 127.0.0.1 --directory $(SITE)
 
 bench: $(BIN)/.installed  ## time the model in the page of a built site

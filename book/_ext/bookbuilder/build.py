@@ -31,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="a finding that does not hold is an error")
     parser.add_argument("--model", action="store_true", help="put the model into the site, for its explorable")
     options = parser.parse_args(arguments)
+    options.workers = max(1, options.workers)
     started = time.perf_counter()
     try:
         execute.run(executed.chapters(), workers=options.workers)
