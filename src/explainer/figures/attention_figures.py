@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.figures.figure_base import COLOURS, FLOOR, LINES, MARKERS
+from explainer.figures.figure_base import COLOURS, FLOOR, LINES, MARKERS, PALETTE
 
 _Array = np.ndarray
 
@@ -20,8 +20,8 @@ def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: C
     shares, rows = [round(weight, 4) for weight in weights.tolist()], range(len(tokens))
     figure = go.Figure()
     looks = {
-        name: (marked, {"color": COLOURS[0]}),
-        "other tokens": ([i for i in rows if i not in marked], {"color": FLOOR, "pattern_shape": "/"}),
+        name: (marked, {"color": PALETTE["key"][0]}),
+        "other tokens": ([i for i in rows if i not in marked], {"color": FLOOR}),
     }
     for label, (places, marker) in looks.items():
         x, y, text = ([of[i] for i in places] for of in (shares, rows, tokens))

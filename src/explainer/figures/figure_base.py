@@ -35,7 +35,7 @@ TEMPLATE = {
         "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "colorway": COLOURS, "dragmode": False,
         "font": {"color": INK, "family": "system-ui, sans-serif", "size": 13},
         "xaxis": _AXIS | {"showgrid": False, "showline": True, "zeroline": False},
-        "yaxis": _AXIS | {"ticks": "", "zeroline": False},
+        "yaxis": _AXIS | {"ticks": "", "ticklabelstandoff": 4, "zeroline": False},
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         "margin": {"l": 50, "r": 12, "t": 36, "b": 44},
         "shapedefaults": {"line": {"color": INK}},

@@ -174,17 +174,12 @@ def _panels(titles: Sequence[str], columns: int, inner: float, *, shared: str) -
     lines, room = -(-len(titles) // columns), 60
     total = lines * (inner + room) - room
     above = titles if any(titles) else None
-    figure = make_subplots(
-        lines,
-        columns,
-        subplot_titles=above,
-        vertical_spacing=room / total if lines > 1 else 0,
-        horizontal_spacing=0.1 if shared == "x" else 0.06,
-        shared_xaxes=shared == "x",
-        shared_yaxes=shared == "y",
-    )
-    legend = {"orientation": "h", "x": 0, "y": 1 + (30 if above else 8) / total, "yanchor": "bottom"}
-    figure.update_layout(height=total + 150, legend=legend | {"traceorder": "normal"})
+    apart: Any = {"vertical_spacing": room / total * (lines > 1), "horizontal_spacing": 0.1 if shared == "x" else 0.06}
+    sharing: Any = {"shared_xaxes": shared == "x", "shared_yaxes": shared == "y"}
+    figure: Any = make_subplots(lines, columns, subplot_titles=above, **apart, **sharing)
+    figure.update_layout(height=total + 150, legend_y=1 + (30 if above else 8) / total)
+    wide, font = figure.layout.xaxis.domain[1], {"size": 14, "weight": 600}
+    figure.for_each_annotation(lambda name: name.update(x=name.x - wide / 2, xanchor="left", font=font))
     places = np.ndindex(lines, columns)
     return figure, {title: {"row": row + 1, "col": col + 1} for title, (row, col) in zip(titles, places, strict=False)}
 

@@ -55,7 +55,7 @@ function ladderPanel(state) {
       rect(1, y - 20, WIDTH - 2, 43, { rx: 5, "fill-opacity": now ? 0.08 : 0, stroke: "currentColor", "stroke-opacity": now ? 0.8 : 0 }),
       words(LEFT, y - 5, RUNGS[at].name, { "font-size": 12, ...(now ? { "font-weight": 600 } : {}) }),
       rect(LEFT, y + 3, RIGHT - LEFT, 12, { "fill-opacity": 0.07 }),
-      group(colour("ink"), rect(LEFT, y + 3, Math.max(1.5, X(middle) - LEFT), 12, { "fill-opacity": 0.75 })),
+      group(colour("ink"), rect(LEFT, y + 3, Math.max(1.5, X(middle) - LEFT), 12, { "fill-opacity": 0.4 })),
       high > 0 ? group({ "stroke-width": 1.5 }, line(X(low), y + 9, X(high), y + 9), [low, high].map((end) => line(X(end), y + 6, X(end), y + 12))) : "",
       mark ? group(colour("slate"), diamond(mark, y + 9, 6)) : "",
       words(WIDTH - 8, y + 14, percent(middle), { ...right, "font-weight": 600, "font-size": 14 }));
@@ -109,7 +109,7 @@ export default explorable({
   question: "How much of what attention does is a gradient step?",
   hint: "Choose a rung with the slider, or click it. Each rung adds one thing that is true of GPT; the conditions of the rungs below are met. " +
     "Missed: the distance between the two outputs, as a share of attention's, after the step's output is multiplied by the best number, of either sign. " +
-    "Bars: medians; black lines: quartiles. Rungs 0 to 4: random vectors whose logits have the spread and the shared part of the median real head.",
+    "Bars: medians; thin lines: quartiles. Rungs 0 to 4: random vectors whose logits have the spread and the shared part of the median real head.",
   traits: ["rung", "rungs"],
   sliders: [slider("rung", "rung", [0, 5, 1], String)],
   panels: (state) => [ladderPanel(state), rungPanel(state)],

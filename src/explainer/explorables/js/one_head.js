@@ -80,8 +80,7 @@ function outputPanel(state) {
     words(PLANE.left + PLANE.width, TOP + 28, "country ← → capital", { "text-anchor": "end", ...SMALL }), words(8, 32, "west ↓ ↑ east", SMALL),
     corner(306, 54, "Tokyo", "end"), corner(30, 54, "Japan", "start"), corner(306, TOP - 6, "Paris", "end"), corner(30, TOP - 6, "France", "start"),
     PLANE.inside(
-      group(colour("query"), arrow(...stops[0], ...stops[1])),
-      group(colour("value"), stops.slice(2).map((stop, k) => arrow(...stops[k + 1], ...stop))),
+      group(colour("value"), stops.slice(1).map((stop, k) => arrow(...stops[k], ...stop))),
       group(colour("ink"), line(...origin, ...tip, { "stroke-width": 1.5, "stroke-dasharray": "3 3" }), tag("circle", { cx: tip[0], cy: tip[1], r: 5, fill: "currentColor" }))),
     off ? words(168, 72, "the output is off the plot", { class: "explorable-halo", "text-anchor": "middle", ...SMALL }) : "");
 }

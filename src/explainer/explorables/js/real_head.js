@@ -71,7 +71,7 @@ function keyPanel(state) {
     words(zero - 5, KEYS.top + 12, "linear: negative", { "text-anchor": "end", ...SMALL }), words(zero + 5, KEYS.top + 12, "positive", SMALL),
     KEYS.inside(
       group(colour("query"), arrow(X(0), Y(0), X(10), Y(0)), words(X(10), Y(0) - 8, "q", { "text-anchor": "end", ...bold })),
-      group({ ...colour("query"), "fill-opacity": 0.9 }, at.map(([x, y], i) => (owner(state, i) === 5 || owner(state, i) === 0 ? marker(DIAMOND, x, y, false) : ""))),
+      group({ ...colour("key"), "fill-opacity": 0.9 }, at.map(([x, y], i) => (owner(state, i) === 5 || owner(state, i) === 0 ? marker(DIAMOND, x, y, false) : ""))),
       group(colour("key"), at.map((_, i) => (isAnswer(state, i) ? line(...from[i], ...to[i], { "stroke-dasharray": "2 4", "stroke-opacity": 0.6 }) : "")),
         at.map(([x, y], i) => (i < state.head.n && !isAnswer(state, i) ? tag("circle", { cx: x, cy: y, r: 3, fill: "currentColor", "fill-opacity": 0.6 }) : "")),
         at.map(([x, y], i) => (isAnswer(state, i) ? badge(x, y, owner(state, i), 8) : "")))),
@@ -122,7 +122,7 @@ function tokenPanel(state) {
   };
   return panel("How much each token counts", low,
     words(88, 36, "softmax p", { ...colour("key"), ...bold, "font-size": 12 }), words(220, 36, "k · q / √d", { ...colour("key"), ...bold, "font-size": 12, "text-anchor": "middle" }),
-    words(WIDTH, 36, "value", { ...bold, "font-size": 12, "text-anchor": "end" }), words(WIDTH, low - 4, "value: nats for Tokyo over Japan", { ...SMALL, "text-anchor": "end" }),
+    words(WIDTH, 36, "value", { ...bold, ...colour("value"), "font-size": 12, "text-anchor": "end" }), words(WIDTH, low - 4, "value: nats for Tokyo over Japan", { ...SMALL, "text-anchor": "end" }),
     state.head.tokens.map(row), line(L(0), 42, L(0), 52 + 14 * state.head.n - 8, { "stroke-opacity": 0.5 }));
 }
 
