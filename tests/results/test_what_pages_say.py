@@ -628,8 +628,8 @@ def test_vote_what_a_line_writes_and_gets():
     said = "writes {} to {} per cent more".format(*(f"{100 * each - 100:.0f}" for each in more))
     assert said in sentence("what_the_context_does", "What these heads read")
     of_values = {over(of, form) for of in ("written_effect", "error") for form in ("repeated", "contradicted")}
-    layers = contrast_results.both_grids("values", "layers").query("place == 'late'")
-    layers = layers.pivot_table(index="layer", columns="form", values="written").query("abs(new) > 0.05")
+    layers = contrast_results.both_grids("values", "layers")
+    layers = layers.pivot_table(index=["place", "layer"], columns="form", values="written").query("abs(new) > 0.05")
     assert numbers(values) == of_values | {f"{(layers['repeated'] / layers['new']).min():.2f}"}
     again = {over(of, "contradicted", "repeated") for of in ("attention_same_effect", "error")}
     random = {over("attention_same_random", "repeated"), over("attention_same_random", "contradicted", "repeated")}
@@ -701,7 +701,7 @@ def test_vote_and_verdict_known_tasks():
 
 def test_second_gpt_answers_of_one_head():
     said = " ".join(
-        sentence("second_gpt", about) for about in ("a vote causes the answers", "Moving a fifth of its attention")
+        sentence("second_gpt", about) for about in ("depend on a vote, too", "Moving a fifth of its attention")
     )
     shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
         ("none", "all"), ("flat", "effect 1"), ("flat others", "effect 1"), ("flat", "attention 1"),
@@ -714,12 +714,13 @@ def test_second_gpt_answers_of_one_head():
 def test_second_gpt_head_11_2_from_within():
     lines = results("values-gemma", "lines")
     lines["error"] = 1 - lines["p"]
-    said = numbers(sentence("second_gpt", "**Its values hold labels.**"))
+    said = numbers(sentence("second_gpt", "**Its values are nearly labels.**"))
     for column in ("written_effect", "error"):
-        for form in ("repeated", "wrong"):
-            assert f"{contrast_results.line_over(lines, column, 'late', form).estimate:.2f}" in said
-    given = contrast_results.line_over(lines, "attention_same_effect", "late", "repeated")
-    assert {f"{each:.2f}" for each in given[:3]} <= said
+        for place, form in (("late", "repeated"), ("late", "wrong"), ("early", "repeated")):
+            assert f"{contrast_results.line_over(lines, column, place, form).estimate:.2f}" in said
+    for place in ("early", "late"):
+        given = contrast_results.line_over(lines, "attention_same_effect", place, "repeated")
+        assert {f"{each:.2f}" for each in given[:3]} <= said
     moved = results("keys-gemma", "exchanges").query("site == 'word and arrow' and block == 8")
     suffix, first = (contrast_results.attention_moved(moved[moved["cue"] == cue]) for cue in ("suffix", "first word"))
     said = sentence("second_gpt", "**It finds suffixes by the word.**")
