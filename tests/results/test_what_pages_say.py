@@ -858,6 +858,13 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     diverged = settings["note"].str.split().str[0].astype(int).sum()
     said = sentence("new_rule", "The loss is that of the answers")
     assert f"Of {32 * len(settings)} trainings {diverged} diverged" in said
+    of_text = results("orders-text", "layers").query("layer >= 20")[["own", "contexts", "trainings"]].mean()
+    typed = {f"{of_text['own']:.2f}", f"{(of_text['contexts'] * of_text['trainings']) ** 0.5:.2f}"}
+    for page, about in (("verdict", "The paper's loss, of the whole text"), ("new_rule", "With the paper's loss")):
+        assert typed <= numbers(sentence(page, about)), page
+    put = results("orders-text", "interventions")
+    shares = {f"{beyond_random(put, part):.2f}" for part in ("ft_along_icl", "context_along_ft", "installed_along_ft")}
+    assert shares <= numbers(sentence("new_rule", "By effect a context's part"))
     odds = results("orders-answers", "interventions")
     for part in ("ft_along_icl", "context_along_ft", "installed_along_ft"):
         shares = {f"{beyond_random(its, part):.2f}" for _, its in odds.groupby("cue")}
