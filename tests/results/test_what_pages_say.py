@@ -630,7 +630,7 @@ def test_vote_what_a_line_writes_and_gets():
     of_values = {over(of, form) for of in ("written_effect", "error") for form in ("repeated", "contradicted")}
     layers = contrast_results.both_grids("values", "layers")
     layers = layers.pivot_table(index=["place", "layer"], columns="form", values="written").query("abs(new) > 0.05")
-    assert numbers(values) == of_values | {f"{(layers['repeated'] / layers['new']).min():.2f}"}
+    assert numbers(values) == of_values | {f"{(layers['repeated'] / layers['new']).min():.2f}", "0.05"}
     again = {over(of, "contradicted", "repeated") for of in ("attention_same_effect", "error")}
     random = {over("attention_same_random", "repeated"), over("attention_same_random", "contradicted", "repeated")}
     assert {over("attention_same_effect", "repeated")} | again | random <= numbers(attention)
