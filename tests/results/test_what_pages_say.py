@@ -868,12 +868,8 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     odds = results("orders-answers", "interventions")
     for part in ("ft_along_icl", "context_along_ft", "installed_along_ft"):
         shares = {f"{beyond_random(its, part):.2f}" for _, its in odds.groupby("cue")}
-        for page, about in (
-            ("new_rule", "this moves the log odds"),
-            ("verdict", "Does it learn a new rule as training"),
-            ("story", "What both share carries"),
-        ):
-            assert shares <= numbers(sentence(page, about)) or (page, part) == ("story", "installed_along_ft"), page
+        for page, about in (("verdict", "Does it learn a new rule as training"), ("story", "What both share carries")):
+            assert shares <= numbers(sentence(page, about)), page
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
