@@ -184,7 +184,7 @@ def test_killed_and_run_again_by_its_command_it_stores_the_same_bytes(kind, give
 REFUSED = [
     (Agreement, {"k": 1, "lessons": "all"}, "k = 1: two halves"),
     (CausalTests, {"n_queries": 3}, "n_queries = 3 is too small; use at least 4"),
-    (NewRule, {"k": 6}, "k = 6: each of the four cues needs as many"),
+    (NewRule, {"k": 6}, "k = 6: each of four labels needs as many"),
     (NewRule, {"batch": 2}, "batch = 2: keys and values learn one line a step"),
     (NewRule, {"batch": 3, "training": "all weights"}, "batch = 3 does not divide k = 4"),
     (SharedPart, {"tasks": "plurals/plurals"}, "names a task twice"),

@@ -544,7 +544,7 @@ def test_vote_right_answers_that_are_left(page, about):
 
 def test_votes_beside_who_knows_the_right_label_alone():
     votes = contrast_results.both_grids("rule-contexts", "answers")
-    about = "A third set, the *agreeing heads*"
+    about = "ten *agreeing heads* were chosen"
     said = set(re.findall(r"\d+", sentence("what_the_context_does", about)))
     for wrong in (False, True):
         found = contrast_results.agreement(votes, "vote", wrong=wrong)

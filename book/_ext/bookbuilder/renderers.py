@@ -51,11 +51,11 @@ def _axis(trace: Mapping, layout: Mapping, letter: str) -> Mapping:
 
 
 def _panel(trace: Mapping, layout: Mapping) -> str:
-    """The title of the trace's subplot, which stands on the middle of its upper edge; "" where there is none."""
+    """The title of the trace's subplot, which stands at the left of its upper edge; "" where there is none."""
     x, y = (_axis(trace, layout, letter).get("domain", (np.nan, np.nan)) for letter in "xy")
     for note in layout.get("annotations") or ():
         on_paper = note.get("xref") == note.get("yref") == "paper"
-        if on_paper and np.allclose((note["x"], note["y"]), (sum(x) / 2, y[1])):
+        if on_paper and np.allclose((note["x"], note["y"]), (x[0], y[1])):
             return note["text"]
     return ""
 
