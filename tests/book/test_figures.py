@@ -124,6 +124,7 @@ BAD = {
 }
 
 
+@pytest.mark.weekly
 @pytest.mark.browser
 @drawn_again
 def test_a_state_that_is_none_opens_the_default(opened, address):

@@ -26,6 +26,7 @@ assert all("export default" in one._esm for one in (LiveGPT(), OneStep(), NoiseV
 """
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_a_wheel_in_any_directory_has_results_weights_words_and_scripts(tmp_path):
     place = str(tmp_path / "target")
