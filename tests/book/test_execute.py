@@ -31,8 +31,9 @@ PAGES = {
 }
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
-@pytest.mark.parametrize("mend", [False, pytest.param(True, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("mend", [False, True])
 def test_a_book_of_which_chapters_fail_is_built_and_can_be_mended(tmp_path, mend):
     """In a path with a space; nothing is executed again that is as it was."""
     folder = tmp_path / "a book"
