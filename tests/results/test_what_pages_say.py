@@ -721,6 +721,9 @@ def test_second_gpt_head_11_2_from_within():
     for place in ("early", "late"):
         given = contrast_results.line_over(lines, "attention_same_effect", place, "repeated")
         assert {f"{each:.2f}" for each in given[:3]} <= said
+    new = lines[lines["form"] == "new"].pivot_table(index=["seed", "cue"], columns="place", values="written_effect")
+    over = table_intervals.of_means(new.reset_index(), lambda m: m["late"] / m["early"], ["seed", "cue"])
+    assert {f"{each:.2f}" for each in over[:3]} <= numbers(sentence("second_gpt", "At the end a new line writes"))
     moved = results("keys-gemma", "exchanges").query("site == 'word and arrow' and block == 8")
     suffix, first = (contrast_results.attention_moved(moved[moved["cue"] == cue]) for cue in ("suffix", "first word"))
     said = sentence("second_gpt", "**It finds suffixes by the word.**")
