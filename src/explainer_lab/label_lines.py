@@ -10,6 +10,8 @@ A context shows k lines of a rule that nobody could know; `vote` has the lessons
 - *keys*: while the context is passed, the residual stream of one token of each line is exchanged after a block: of four
   lines in a row, each gets that of the line whose label is the one before. If a head finds lines by what that stream
   holds, attention moves from the lines of a label to those of the next, and so does the answer.
+- *kernels*: the vote of a kernel regression, the label with the largest sum over lines of exp(tau cos(x, x_j)), x and
+  x_j the stream after a block where a query is decided and at the arrow of a line, each less its mean.
 
 The plan and the predictions, from before the runs, are in published/PLANS.md.
 """
@@ -21,7 +23,7 @@ from typing import Any, ClassVar
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.functional import one_hot
+from torch.nn.functional import cosine_similarity, one_hot
 
 from explainer.compare import cued_words
 from explainer.data.files import Tables
@@ -54,14 +56,15 @@ SITES: Mapping[str, tuple[str, ...]] = {
 }
 """Tokens of a line: of its word the first and the last, the one before the label, and the label."""
 
+TAUS = (2, 4, 8, 16, 32)
 _EVERY = 3  # blocks from one that is tried to the next
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LinesSetting(VoteSetting):
-    """Part "values" or "keys", for the heads named by `effect`; raises ExperimentError for other values."""
+    """Part "values" or "keys", for the heads named by `effect`, or "kernels"; raises ExperimentError for others."""
 
-    known: ClassVar = {**VoteSetting.known, "part": ("values", "keys"), "cue": cued_words.CUES}
+    known: ClassVar = {**VoteSetting.known, "part": ("values", "keys", "kernels"), "cue": cued_words.CUES}
 
 
 # Values.
@@ -187,6 +190,32 @@ def _keys(lesson: VoteLesson, heads: Tensor) -> Iterator[dict[str, Any]]:
             }
 
 
+# Kernels.
+
+
+def _kernels(lesson: VoteLesson) -> Iterator[dict[str, Any]]:
+    """Rows by block, tau and query: the label that is right, the answer, the vote, and the label that is favoured.
+
+    The last is the one with the largest weight over the other words, whatever is asked.
+    """
+    labels, arrows, kept = one_hot(lesson.label_of_line, 4).float(), _sites(lesson)["arrow"], []
+    asked, others = (lesson.passed(its).at_last().run() for its in (lesson.queries, lesson.others))
+    answers = asked.logits[:, lesson.tokens].argmax(-1)
+    layers = architectures.architecture(lesson.checkpoint.model).layers
+    with hooks.outputs((layer.block, lambda _x, stream: kept.append(stream[0, arrows])) for layer in layers):
+        scoring.encode(lesson.checkpoint, lesson.spans.ids)
+    for block in range(_EVERY - 1, len(layers), _EVERY):
+        x_j = kept[block].float() - kept[block].float().mean(0)
+        both = [its.stream[:, block].float() for its in (asked, others)]
+        cosines = [cosine_similarity((x - x.mean(0))[:, None], x_j, dim=-1) for x in both]
+        for tau in TAUS:
+            vote, constant = ((tau * its).softmax(-1) @ labels for its in cosines)
+            favoured = int(constant.mean(0).argmax())
+            for i, query in enumerate(lesson.queries):
+                answer = {"right": query.label, "answer": int(answers[i]), "vote": int(vote[i].argmax())}
+                yield {"block": block, "tau": tau, "query": i, **answer, "favoured": favoured}
+
+
 class LabelLines(OnCheckpoint[_LinesSetting]):
     """Computes the lessons of each setting, under rule A."""
 
@@ -200,10 +229,14 @@ class LabelLines(OnCheckpoint[_LinesSetting]):
         """One setting.
 
         - "lines", "layers", of part "values": see `_values`;
-        - "exchanges", of part "keys": see `_keys`.
+        - "exchanges", of part "keys": see `_keys`;
+        - "kernels": see `_kernels`.
         """
         checkpoint, tables = self._load(setting.checkpoint), {}
         lesson = VoteLesson.of(checkpoint, setting, "A")
+        if setting.part == "kernels":
+            kernels = as_columns(list(_kernels(lesson)))
+            return Computed({"settings": {}, "kernels": kernels}, self._provenance(checkpoint, cued_words.TASK))
         shape = len(lesson.prefix.keys), checkpoint.model.config.num_attention_heads
         sets = vote.head_sets(setting, shape, "A")
         m = vote.MAIN[setting.sizes]

@@ -99,10 +99,10 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
     def __post_init__(self):
         """Refuse what cannot be computed before anything is."""
         super().__post_init__()
-        few = MAIN[self.sizes]
+        few, without = MAIN[self.sizes], self.part in ("rank", "kernels")
         for name, n in {"effect": max(SIZES[self.sizes]), "attention": few, "agreement": few}.items():
             named = len({*named_heads(getattr(self, name))})
-            require(self.part == "rank" or named >= n, f"{name} names {named} heads, sizes {self.sizes!r} need {n}.")
+            require(without or named >= n, f"{name} names {named} heads, sizes {self.sizes!r} need {n}.")
 
     @property
     def slug(self) -> str:

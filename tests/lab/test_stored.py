@@ -34,7 +34,7 @@ OF_SOME = {
     "new_rule": {"answers", "heads", "interventions", "layers", "strengths"},
     "trained_control": {"swaps"},
     "vote": {"edits", "heads", "queries"},
-    "label_lines": {"exchanges", "layers", "lines"},
+    "label_lines": {"exchanges", "kernels", "layers", "lines"},
 }
 """Tables in which not every setting has rows: a training diverged, or a grid, or a part, does not measure it."""
 
@@ -204,7 +204,7 @@ SIZES = {
         "DOSES": (0.05, 0.1, 0.2, 0.5, 1.0),
         "_LOOKS": 0.01,
     },
-    "explainer_lab.label_lines": {"_EVERY": 3},
+    "explainer_lab.label_lines": {"TAUS": (2, 4, 8, 16, 32), "_EVERY": 3},
     "explainer_lab.rival": {"N_HEADS": 10, "_N_EFFECTS": 8, "_N_REPEATED": 50},
     "explainer_lab.recall": {"_BETA_2": 0.98, "_SNAPSHOTS": 10},
     "explainer_lab.llama_training": {"EVERY": 100},

@@ -136,7 +136,7 @@ def test_votes_are_attention_to_labels_and_one_label_is_favoured_for_all(lesson,
 def held(directory):
     return {
         part: LabelLines().compute(setting(directory, LabelLines, part=part), progress=False).tables
-        for part in ("values", "keys")
+        for part in ("values", "keys", "kernels")
     }
 
 
@@ -188,3 +188,33 @@ def test_exchanged_states_of_all_tokens_before_anything_is_read_are_exchanged_li
     exchanges = rows(held["keys"]["exchanges"])
     assert {row["site"] for row in exchanges} == set(SITES)
     assert column(held["keys"]["exchanges"], "before_answer")
+
+
+def test_a_kernel_votes_by_the_similarity_of_streams_at_the_arrow(held, lesson):
+    """One block and temperature, from what the model's own layer gives."""
+    block, tau = label_lines._EVERY - 1, 8
+    ids = torch.tensor([lesson.spans.ids])
+    arrows = label_lines._sites(lesson)["arrow"]
+
+    kept = []
+
+    def states(ids):
+        with torch.no_grad():
+            lesson.checkpoint.model(ids)
+        return kept.pop()
+
+    hook = lesson.checkpoint.model.model.layers[block].register_forward_hook(lambda _m, _i, out: kept.append(out[0]))
+    x_j = states(ids)[arrows]
+    prompts = [lesson.task.prompt(query) for query in lesson.queries]
+    stems = scoring.answer_prefixes(lesson.checkpoint, prompts, lesson.labels)  # what all labels begin with
+    asked = [[*lesson.checkpoint.tokenize(its), *stem] for its, stem in zip(prompts, stems, strict=True)]
+    x = torch.stack([states(torch.cat([ids, torch.tensor([its])], 1))[-1] for its in asked])
+    hook.remove()
+    K = torch.nn.functional.cosine_similarity((x - x.mean(0))[:, None], (x_j - x_j.mean(0))[None], dim=-1)
+    weight = (tau * K).exp()
+    sums = torch.stack([weight[:, lesson.label_of_line == c].sum(1) for c in range(4)], 1)
+    found = [row for row in rows(held["kernels"]["kernels"]) if (row["block"], row["tau"]) == (block, tau)]
+    sure = (sums / sums.sum(1, keepdim=True)).topk(2).values.diff(dim=1).abs()[:, 0] > 1e-5
+    assert [row["query"] for row in found] == list(range(N)) and sure.any()
+    for i in sure.nonzero()[:, 0].tolist():
+        assert found[i]["vote"] == sums[i].argmax()
