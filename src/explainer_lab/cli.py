@@ -67,6 +67,9 @@ _FIELDS = {
 }
 """Options with several values, and the fields of a setting that they give, of which it has one or none."""
 
+_NAMING_HEADS = {"effect", "vote_heads"}
+"""Fields of a setting that name heads of its checkpoint."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one experiment and return the exit code: see `commands.main`."""
@@ -203,6 +206,13 @@ def _grids(name: str, kind: "type[Experiment]", options: argparse.Namespace) -> 
     for one in options.only or ():
         if one not in grids:
             raise ExplainerError(f"{file} has no grid {one!r}; it has {', '.join(grids)}.")
+    for one in () if options.grid or "checkpoint" not in given else options.only or grids:
+        others = {its.checkpoint for its in grids[one] if any(getattr(its, name, "") for name in _NAMING_HEADS)}
+        if others - {*given["checkpoint"]}:
+            raise ExplainerError(
+                f"grid {one!r} names heads of {others.pop()}, which say nothing of another model; rank its own "
+                "(`explainer-lab vote --only rank`), and name them in a file of your own (--grid)."
+            )
     combinations = [dict(zip(given, values, strict=True)) for values in product(*given.values())]
     return {
         one: list(dict.fromkeys(replace(setting, **values) for setting in grids[one] for values in combinations))

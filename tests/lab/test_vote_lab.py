@@ -8,7 +8,7 @@ from transformers import Gemma3TextConfig
 
 from explainer.errors import ExperimentError
 from explainer.models import architectures, attention_edits, circuits, interventions, scoring
-from explainer_lab import label_lines, vote
+from explainer_lab import cli, label_lines, vote
 from explainer_lab.label_lines import FORMS, PLACES, SITES, LabelLines
 from explainer_lab.vote import LABELS, TEMPLATES, Vote, VoteLesson
 
@@ -218,3 +218,11 @@ def test_a_kernel_votes_by_the_similarity_of_streams_at_the_arrow(held, lesson):
     assert [row["query"] for row in found] == list(range(N)) and sure.any()
     for i in sure.nonzero()[:, 0].tolist():
         assert found[i]["vote"] == sums[i].argmax()
+
+
+@pytest.mark.parametrize("command", ["vote", "label-lines", "ablations"])
+def test_heads_of_one_model_are_not_taken_for_those_of_another(command, directory, capsys):
+    assert cli.main([command, "--model", directory, "--list"]) == 1
+    assert "rank its own" in capsys.readouterr().err
+    if command == "vote":
+        assert cli.main([command, "--model", directory, "--only", "rank", "--list"]) == 0

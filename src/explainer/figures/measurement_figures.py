@@ -3,7 +3,7 @@
 import html
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -12,6 +12,16 @@ from explainer.figures.figure_base import FLOOR, LINES, MARKS, error_bars, signi
 from explainer.theory.statistics import Interval
 
 _Curve = tuple[Sequence[float], Sequence[float]]
+
+
+def _log_axis(figure: go.Figure, letter: str) -> dict[str, Any]:
+    """Ticks at powers of ten, and at 1, 2 and 5 times these where all that is drawn spans less than two of them."""
+    drawn = [math.log10(value) for trace in figure.data for value in trace[letter] if value > 0]
+    if max(drawn) - min(drawn) > 2:
+        return {"type": "log", "dtick": 1, "exponentformat": "power"}
+    powers = range(math.floor(min(drawn)), math.ceil(max(drawn)))
+    ticks = [times * 10.0**power for power in powers for times in (1, 2, 5)]
+    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def log_dot_plot(
@@ -36,7 +46,7 @@ def log_dot_plot(
         figure.add_scatter(x=x, name=series, mode="markers", **_marks(i, of_category.values(), smallest))
     figure.update_xaxes(tickvals=list(range(len(categories))), ticktext=[_broken(name) for name in categories])
     figure.update_xaxes(range=[-0.5, len(categories) - 0.5], showgrid=False, zeroline=False, tickangle=0)
-    figure.update_yaxes(type="log", title_text=y_title, dtick=1, exponentformat="power")
+    figure.update_yaxes(_log_axis(figure, "y"), title_text=y_title)
     return figure.update_layout(height=370)
 
 
@@ -67,7 +77,7 @@ def points_on_curves(
             style = _marks(i, points[name].values(), smallest)
             figure.add_scatter(x=list(points[name]), name=name, legendgroup=name, mode="markers", **style)
     for letter in log:
-        figure.update_layout({f"{letter}axis": {"type": "log", "dtick": 1, "exponentformat": "power"}})
+        figure.update_layout({f"{letter}axis": _log_axis(figure, letter)})
     # Plotly takes shapes in the units of the data, and texts on a log axis in powers of ten.
     text = {"showarrow": False, "yanchor": "bottom"}
     beside = {"showarrow": False, "yanchor": "middle", "xanchor": "left", "xref": "paper", "x": 1}
