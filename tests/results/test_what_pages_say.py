@@ -161,7 +161,7 @@ def test_agreement_thirds():
     same = f"{share('context_foreign', 'trainings_reordered'):.2f}"
     assert f"on that scale the 0.42 is {same}" in sentence("agreement", "*Why are two trainings 1?*")
     typed = {f"{of(shares):.2f}" for of in (min, max)}
-    places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale begins"}
+    places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale goes"}
     for page, about in places.items():
         assert typed <= numbers(sentence(page, about)), page
 
@@ -234,7 +234,7 @@ def test_floors_and_ceilings_of_the_upper_third():
     for low, high in ends.items():
         share = table_intervals.of_means(by_draw, lambda m, a=low, b=high: (m["own"] - m[a]) / (m[b] - m[a]))
         said.add(f"{share.estimate:.2f}")
-    found = sentence("floors_and_ceilings", "whichever side gets it") + sentence("floors_and_ceilings", "agree to 0.78")
+    found = sentence("floors_and_ceilings", "whichever side gets it") + sentence("floors_and_ceilings", "reach 0.78")
     assert said == numbers(found)
 
 

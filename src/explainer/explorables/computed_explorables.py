@@ -176,7 +176,7 @@ class PhasePlane(Explorable):
     """
 
     name = "phase_plane"
-    question = "Which of the best parameters does training reach?"
+    question = "Which of the optima does training reach?"
     height = 560
 
     start = Pair([1.8, 0.1])
@@ -215,7 +215,7 @@ class MemoryOrRidge(Explorable):
     """
 
     name = "memory_or_ridge"
-    question = "What does a learner answer that knows T lines by heart, and one for which every line is possible?"
+    question = "How does a learner that knows T lines by heart answer, and one for which any line is possible?"
     height = 640
 
     points = Rows(((-1.5, -1.45), (-0.7, -0.5), (0.1, 0.25), (0.8, 0.75)), most=8)

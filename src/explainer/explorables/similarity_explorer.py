@@ -106,7 +106,7 @@ class SimilarityExplorer(Explorable):
     """
 
     name = "similarity_explorer"
-    question = "Where in the network are the two changes similar, and where is that more than a floor?"
+    question = "Where in the network are the two changes similar, and where does that exceed a floor?"
     height = 740
     provenance = "Stored: with its seeds below the figure; {checkpoint}, float32; computed by explainer-lab comparison."
 

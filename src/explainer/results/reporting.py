@@ -82,9 +82,12 @@ def _range(numbers: Iterable[int], joined: str = " or ") -> str:
 
 
 def sizes(queries: pd.DataFrame) -> str:
-    """Seeds times queries of every task: `5 × 150 (sst2)`."""
+    """Seeds times queries, and the tasks that have as many: `5 × 150 (sst2, mr), 5 × 56 (cb)`."""
     each = queries.groupby("task", sort=False)[["seed", "n_queries"]].agg({"seed": "nunique", "n_queries": "first"})
-    return ", ".join(f"{seeds} × {n} ({task})" for task, seeds, n in each.itertuples())
+    tasks: dict[str, list[str]] = {}
+    for task, seeds, n in each.itertuples():
+        tasks.setdefault(f"{seeds} × {n}", []).append(task)
+    return ", ".join(f"{size} ({', '.join(names)})" for size, names in tasks.items())
 
 
 def as_sample(queries: pd.DataFrame, *columns: str) -> statistics.Sample:

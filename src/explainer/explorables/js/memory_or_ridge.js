@@ -103,7 +103,7 @@ function handles({ points, query }) {
 }
 
 export default explorable({
-  question: "What does a learner answer that knows T lines by heart, and one for which every line is possible?",
+  question: "How does a learner that knows T lines by heart answer, and one for which any line is possible?",
   hint: "Move the slider from few lines to many. Drag a numbered example, or the query along the bottom edge, or focus it and press the arrow keys; " +
     `Shift makes bigger steps. At most ${MOST_DRAWN} lines are drawn; all count.`,
   traits: ["points", "query", "doublings", "noise"],

@@ -113,7 +113,7 @@ function imbalancePanel(state) {
 }
 
 export default explorable({
-  question: "Which of the best parameters does training reach?",
+  question: "Which of the optima does training reach?",
   hint: "Drag the diamond (the start), or focus it and press the arrow keys; Shift makes bigger steps. Then change the length of a step: long steps leave the curve on which the flow stays.",
   traits: ["start", "step"],
   sliders: [slider("step", "length of a step", [0.05, 1, 0.05])],

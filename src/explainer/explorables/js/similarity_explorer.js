@@ -135,7 +135,7 @@ export function choices(state) {
 }
 
 export default explorable({
-  question: "Where in the network are the two changes similar, and where is that more than a floor?",
+  question: "Where in the network are the two changes similar, and where does that exceed a floor?",
   hint: "Bands: 95 % intervals over seeds (Student); n: queries. A floor is what the measure gives for unrelated changes.",
   traits: ["data", "task", "measure", "normalised", "control", "against", "seed"],
   lists: choices,
