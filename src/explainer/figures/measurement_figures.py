@@ -15,12 +15,14 @@ _Curve = tuple[Sequence[float], Sequence[float]]
 
 
 def _log_axis(figure: go.Figure, letter: str) -> dict[str, Any]:
-    """Ticks at powers of ten, and at 1, 2 and 5 times these where all that is drawn spans less than two of them."""
-    drawn = [math.log10(value) for trace in figure.data for value in trace[letter] if value > 0]
-    if max(drawn) - min(drawn) > 2:
-        return {"type": "log", "dtick": 1, "exponentformat": "power"}
-    powers = range(math.floor(min(drawn)), math.ceil(max(drawn)))
-    ticks = [times * 10.0**power for power in powers for times in (1, 2, 5)]
+    """Ticks at few values of x; else at powers of ten, where all spans less than two of them also at 2 and 5 times."""
+    drawn = sorted({value for trace in figure.data for value in trace[letter] if value > 0})
+    ticks = drawn
+    if letter == "y" or len(drawn) > 6:
+        if drawn[-1] > 100 * drawn[0]:
+            return {"type": "log", "dtick": 1, "exponentformat": "power"}
+        powers = range(math.floor(math.log10(drawn[0])), math.ceil(math.log10(drawn[-1])))
+        ticks = [times * 10.0**power for power in powers for times in (1, 2, 5)]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
