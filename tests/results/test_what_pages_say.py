@@ -636,6 +636,26 @@ def test_vote_what_a_line_writes_and_gets():
     assert {over("attention_same_effect", "repeated")} | again | random <= numbers(attention)
 
 
+def test_vote_what_kernel_regression_predicts():
+    """By the block and temperature that agree most often with the answers to another kind of cue."""
+    chosen = results("kernels-chosen", "kernels")
+    agrees = (chosen["vote"] == chosen["answer"]).groupby([chosen["block"], chosen["tau"]]).mean()
+    block, _ = at = agrees.idxmax()
+    its = contrast_results.both_grids("kernels", "kernels").set_index(["block", "tau"]).loc[[at]]
+    its = its.assign(icl=its["answer"], rule="A").reset_index(drop=True)
+    said = sentence("vote", "Kernel regression does no better")
+    assert f"the block, {block + 1}," in said
+    suffixes = its.query("cue == 'suffix'")
+    assert "all suffixes correctly" in said and (suffixes["vote"] == suffixes["right"]).all()
+    wrong = its.query("answer != right")
+    of_mistakes = [(wrong[name] == wrong["answer"]).mean() for name in ("vote", "favoured")]
+    assert (
+        "of 100 mistakes it predicts {:.0f}, a fixed guess {:.0f}".format(*(100 * of for of in of_mistakes)) in said
+    )
+    gain = contrast_results.agreement(its, "vote", wrong=True)["gain"]
+    assert {f"{each:.2f}" for each in gain[:3]} <= numbers(sentence("vote", "A kernel on the streams"))
+
+
 def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context():
     """Right answers about Y after blocking lines and after the control, in a hundred, and the difference."""
 
