@@ -82,6 +82,7 @@ function sizesPanel(state) {
   const { X, Y, inside, left, top, width, height } = SIZES, answers = answersBySize(state), { ridge: level } = predictions(state);
   const points = answers.map((answer, k) => [X(k), Y(clip(answer))]), now = points[state.doublings];
   const middle = { ...SMALL, "text-anchor": "middle" };
+  const name = (text, x, y, above) => words(left + x, Math.max(top + 23, Math.min(top + height - 7, y + (above ? -7 : 15))), text, { ...SMALL, class: "explorable-halo" });
   return panel("Their answers, by the size of the pool", HEIGHT,
     rect(left, top, width, height, { fill: "none", stroke: "currentColor", "stroke-opacity": 0.5 }),
     TICKS.map((t) => line(left, Y(t), left + width, Y(t), { "stroke-opacity": t ? 0.15 : 0.6 }) + words(left - 5, Y(t) + 4, fixed(t, 0), { ...SMALL, "text-anchor": "end" })),
@@ -90,7 +91,8 @@ function sizesPanel(state) {
     words(0, top - 8, `answer at x = ${fixed(state.query)}`, SMALL),
     inside(group(colour("slate"), line(left, Y(clip(level)), left + width, Y(clip(level)), { "stroke-width": 2.5, "stroke-dasharray": "7 4" })),
       group(colour("ink"), path(through(points), { "stroke-width": 2 }), points.map(([x, y]) => rect(x - 2.5, y - 2.5, 5, 5, {})))),
-    group(colour("ink"), diamond(...now, 8)),
+    group(colour("ink"), name("memory", 8, points[0][1], points[0][1] < Y(level)), diamond(...now, 8)),
+    group(colour("slate"), name("ridge", 72, Y(clip(level)), points[0][1] >= Y(level))),
     words(0, 322, "Where they differ, memory answers with the tasks", SMALL),
     words(0, 338, "of its pool, and ridge with the task of the prompt.", SMALL));
 }

@@ -105,8 +105,9 @@ function headPanel(state) {
   return panel("The head at the last position", HEIGHT,
     axes(OUTPUTS, TICKS, ["", ""]),
     inside(
-      VALUES.map((v, i) => group({ "opacity": 0.75 }, words(...at(v), i, { "text-anchor": "middle", "font-size": 10 }))),
-      group(colour("query"), line(...at([0, 0]), ...shortOf(at([0, 0]), at(state.query)), { "stroke-dasharray": "3 4", "stroke-opacity": 0.7 }), diamond(...at(state.query)), words(X(state.query[0]) + 11, Y(state.query[1]) - 7, "q", {})),
+      group(colour("query"), line(...at([0, 0]), ...shortOf(at([0, 0]), at(state.query)), { "stroke-dasharray": "3 4", "stroke-opacity": 0.7 })),
+      VALUES.map((v, i) => words(...at(v), i, { class: "explorable-halo", "fill-opacity": 0.75, "text-anchor": "middle", "font-size": 10 })),
+      group(colour("query"), diamond(...at(state.query)), words(X(state.query[0]) + 11, Y(state.query[1]) - 7, "q", {})),
       group(colour("slate"), arrow(...at([0, 0]), ...at(from), {})),
       group(colour("value"), arrow(...at(from), ...at(to), {})),
       group(colour("ink"), tag("circle", { cx: X(to[0]), cy: Y(to[1]), r: 5, fill: "currentColor" }))),
