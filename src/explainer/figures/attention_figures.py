@@ -10,26 +10,32 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from torch import Tensor
 
-from explainer.figures.figure_base import COLOURS, FLOOR, LINES, MARKERS, PALETTE
+from explainer.figures.figure_base import COLOURS, FLOOR, INK, LINES, MARKERS
 
 _Array = np.ndarray
 
 
 def bar_per_token(tokens: Sequence[str], weights: Float[Tensor, " T"], marked: Collection[int], name: str) -> go.Figure:
-    """Attention weights of one query, a bar for each token in the order of the text; `name` is of the marked ones."""
+    """Attention weights of one query, a bar for each token in the order of the text.
+
+    The marked ones are dark and have their weights, and the longest of them the `name` that all of them have.
+    """
     shares, rows = [round(weight, 4) for weight in weights.tolist()], range(len(tokens))
     figure = go.Figure()
+    longest = max(marked, key=lambda i: shares[i])
+    ends = {i: f"{name} {shares[i]:.2f}" if i == longest else f"{shares[i]:.2f}" for i in marked}
     looks = {
-        name: (marked, {"color": PALETTE["key"][0]}),
+        name: (marked, {"color": INK}),
         "other tokens": ([i for i in rows if i not in marked], {"color": FLOOR}),
     }
     for label, (places, marker) in looks.items():
         x, y, text = ([of[i] for i in places] for of in (shares, rows, tokens))
-        figure.add_bar(x=x, y=y, hovertext=text, orientation="h", name=label, marker=marker)
+        at_end = {"text": [ends[i] for i in places if i in ends], "textangle": 0, "insidetextanchor": "end"}
+        figure.add_bar(x=x, y=y, hovertext=text, orientation="h", name=label, marker=marker, **at_end)
     labels = [repr(token)[1:-1] for token in tokens]
     figure.update_yaxes(tickvals=list(rows), ticktext=labels, autorange="reversed", tickfont={"family": "monospace"})
     figure.update_xaxes(title_text="attention weight", rangemode="tozero")
-    return figure.update_layout(height=22 * len(tokens) + 150, bargap=0.25)
+    return figure.update_layout(height=26 * len(tokens) + 100, bargap=0.12, showlegend=False)
 
 
 def quartile_bands(
