@@ -649,9 +649,7 @@ def test_vote_what_kernel_regression_predicts():
     assert "all suffixes correctly" in said and (suffixes["vote"] == suffixes["right"]).all()
     wrong = its.query("answer != right")
     of_mistakes = [(wrong[name] == wrong["answer"]).mean() for name in ("vote", "favoured")]
-    assert (
-        "of 100 mistakes it predicts {:.0f}, a fixed guess {:.0f}".format(*(100 * of for of in of_mistakes)) in said
-    )
+    assert "of 100 mistakes it predicts {:.0f}, a fixed guess {:.0f}".format(*(100 * of for of in of_mistakes)) in said
     gain = contrast_results.agreement(its, "vote", wrong=True)["gain"]
     assert {f"{each:.2f}" for each in gain[:3]} <= numbers(sentence("vote", "A kernel on the streams"))
 
