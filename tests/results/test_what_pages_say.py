@@ -644,7 +644,7 @@ def test_vote_what_kernel_regression_predicts():
     its = contrast_results.both_grids("kernels", "kernels").set_index(["block", "tau"]).loc[[at]]
     its = its.assign(icl=its["answer"], rule="A").reset_index(drop=True)
     said = sentence("vote", "Kernel regression does no better")
-    assert f"the block, {block + 1}," in said
+    assert f"after {block + 1} blocks" in said
     suffixes = its.query("cue == 'suffix'")
     assert "all suffixes correctly" in said and (suffixes["vote"] == suffixes["right"]).all()
     wrong = its.query("answer != right")
