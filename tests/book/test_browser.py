@@ -109,8 +109,8 @@ def visit(browser, address, tabs):
             page.goto("about:blank")
 
 
-DAILY = [*PAGES[:2], *PAGES[2:18:3], *PAGES[18::7], *TRANSLATED[::15]]
-"""Introduction and story, every third chapter, and some of the other pages, which are of the same kinds."""
+DAILY = [*PAGES[:2], *PAGES[2:18:4], *PAGES[18::9], *TRANSLATED[::20]]
+"""Introduction and story, every fourth chapter, and some of the other pages, which are of the same kinds."""
 ASKED = [(path, i % 5 == 0) for i, path in enumerate(DAILY)]
 """Pages, and whether axe is asked: in the weekly run of all, else of every fifth."""
 OTHERS = [path for path in (*PAGES, *TRANSLATED[::3]) if (path, True) not in ASKED]

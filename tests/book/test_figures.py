@@ -82,7 +82,7 @@ def taken(page, figure, button):
 
 @pytest.mark.browser
 @drawn_again
-@pytest.mark.parametrize("served", [True, False])
+@pytest.mark.parametrize("served", [pytest.param(True, marks=pytest.mark.weekly), False])
 def test_a_link_opens_the_state_that_a_reader_left(opened, site, address, served):
     start = f"{address if served else site.as_uri() + '/'}book/{EXPLORABLE}.html"
     page = opened(start)
@@ -204,7 +204,10 @@ def test_an_embedded_explorable_is_small(site):
 
 @pytest.mark.browser
 @drawn_again
-@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1024, 768), (1920, 1080)])
+@pytest.mark.parametrize(
+    ("width", "height"),
+    [(1280, 720), *(pytest.param(*size, marks=pytest.mark.weekly) for size in ((1024, 768), (1920, 1080)))],
+)
 def test_each_slide_fits_a_screen(opened, site, width, height):
     page = opened(f"{site.as_uri()}/book/reference/slides.html", viewport={"width": width, "height": height})
     for figure in page.query_selector_all(".xp-widget, .xp-plotly"):

@@ -128,7 +128,14 @@ def kept(place):
     return [path for path in sorted(found) if not any(part.startswith((".", "tmp")) for part in path.parts)]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in GRIDS if issubclass(kind, OnCheckpoint)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[] if kind in (*DAILY, NewRule, Vote) else [pytest.mark.weekly])
+        for kind in GRIDS
+        if issubclass(kind, OnCheckpoint)
+    ],
+)
 def test_half_a_number_format_computes_every_experiment_on_a_checkpoint(kind, given, monkeypatch):
     setting, live, held = settings_of(kind, given)[1][0], weakref.WeakSet(), []
     init = FineTuned.__init__

@@ -284,7 +284,9 @@ def test_what_is_damaged_unsuitable_or_would_run_code_is_refused_in_one_line(cop
     refused(message, copy)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, *(pytest.param(of, marks=pytest.mark.weekly) for of in (torch.float32, torch.float16))]
+)
 def test_half_precision_is_no_fault_and_other_logits_are_one_in_it(monkeypatch, dtype):
     checkpoint = loading.load(dtype=dtype, device="cpu")
     row_logits = scoring.row_logits
