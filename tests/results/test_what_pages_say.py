@@ -649,9 +649,21 @@ def test_vote_what_kernel_regression_predicts():
     assert "all suffixes correctly" in said and (suffixes["vote"] == suffixes["right"]).all()
     wrong = its.query("answer != right")
     of_mistakes = [(wrong[name] == wrong["answer"]).mean() for name in ("vote", "favoured")]
-    assert "of 100 mistakes it predicts {:.0f}, a fixed guess {:.0f}".format(*(100 * of for of in of_mistakes)) in said
-    gain = contrast_results.agreement(its, "vote", wrong=True)["gain"]
+    of_vote = contrast_results.agreement(its, "vote", wrong=True)
+    assert of_vote["agreement"].estimate == pytest.approx(of_mistakes[0], abs=0.005)
+    shares = [f"{100 * each:.0f}" for each in (*of_vote["agreement"][:3], of_mistakes[1])]
+    text = said.replace("\xa0", " ")
+    assert "of 100 mistakes it predicts {} [{}, {}], a fixed guess {}".format(*shares) in text
+    assert f"({len(wrong)} mistakes in ten draws)" in sentence("vote", "A kernel on the streams")
+    gain = of_vote["gain"]
     assert {f"{each:.2f}" for each in gain[:3]} <= numbers(sentence("vote", "A kernel on the streams"))
+    every = contrast_results.both_grids("kernels", "kernels").assign(rule="A")
+    every = [of for _, of in every.assign(icl=every["answer"]).groupby(["block", "tau"])]
+    found = [contrast_results.agreement(of, "vote", wrong=True) for of in every]
+    most = [max(of[name].estimate for of in found) for name in ("agreement", "gain")]
+    assert f"more than {100 * most[0]:.0f} of 100 mistakes, or more than {most[1]:.2f} beyond" in sentence(
+        "vote", "A kernel on the streams"
+    )
 
 
 def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context():
