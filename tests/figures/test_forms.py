@@ -20,10 +20,10 @@ def test_dots_have_a_row_for_each_name_of_any_series_and_a_lane_for_each_series(
 
 
 def test_what_a_context_and_a_training_do_looks_the_same_in_every_figure():
-    names = ("two contexts", "other", "two trainings", "more", "last")
+    names = ("two contexts", "other", "two training runs", "more", "last")
     one = figure_forms.dot_plot({name: {"a": 1} for name in names})
     two = figure_forms.curves([0, 1], {"fine-tuned": 3 * ([0, 1],), "in context": 3 * ([1, 0],)}, "x", "y")
     drawn = (*one.data, *two.data)
     looks = {of.name: (of.marker.symbol, of.marker.color or of.line.color) for of in drawn}
-    assert looks["two contexts"] == looks["in context"] != looks["two trainings"] == looks["fine-tuned"]
+    assert looks["two contexts"] == looks["in context"] != looks["two training runs"] == looks["fine-tuned"]
     assert len({looks[name] for name in names}) == len(names)

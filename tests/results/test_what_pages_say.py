@@ -360,7 +360,7 @@ def test_new_rule_what_a_new_rule_shares():
     )
     of_kinds = upper.groupby("cue")[["contexts", "trainings"]].mean()
     of_kind = of_kinds["trainings"]["category"]
-    assert f"$F = {of_kind:.2f}$" in sentence("new_rule", "Two trainings on categories")
+    assert f"$F = {of_kind:.2f}$" in sentence("new_rule", "Two training runs on categories")
     falls = {f"{each:.3f}" for each in (*found["own - other"], found["yardstick"].estimate)}
     assert falls <= numbers(sentence("new_rule", "Different words lower the cosine by 0.002"))
     of_way = [contrast_results.similarities(its)["own / sqrt(C F)"] for _, its in upper.groupby("cue")]
@@ -875,7 +875,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     possible = (mean["contexts"] * mean["trainings"]) ** 0.5
     said = {
         "then reach 0.04": (mean["own"], possible),
-        "Could we see such a training": (mean["halves"],),
+        "Could we see such training": (mean["halves"],),
         "That of two halves falls": (mean["halves"] - mean["halves_other"],),
     }
     for about, shown in said.items():
@@ -885,10 +885,10 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"
     settings = results("orders-answers")
     assert settings["seed"].nunique() == 10 and settings["cue"].nunique() == 2
-    assert "(averaged trainings two) and ten draws" in sentence("new_rule", "**What this does not show.**")
+    assert "(averaged training: two) and ten draws" in sentence("new_rule", "**What this does not show.**")
     diverged = settings["note"].str.split().str[0].astype(int).sum()
     said = sentence("new_rule", "The loss is that of the answers")
-    assert f"Of {32 * len(settings)} trainings {diverged} diverged" in said
+    assert f"Of {32 * len(settings)} training runs {diverged} diverged" in said
     of_text = results("orders-text", "layers").query("layer >= 20")[["own", "contexts", "trainings"]].mean()
     typed = {f"{of_text['own']:.2f}", f"{(of_text['contexts'] * of_text['trainings']) ** 0.5:.2f}"}
     for page, about in (("verdict", "The paper's loss, of the whole text"), ("new_rule", "With the paper's loss")):
@@ -909,7 +909,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
-    said = numbers(sentence("new_rule", "Could we see such a training"))
+    said = numbers(sentence("new_rule", "Could we see such training"))
     assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= said
     right = matched.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean()
     said = sentence("new_rule", "The weights that match activations")

@@ -18,7 +18,7 @@ ROLES = dict.fromkeys(
     ("two contexts", "two contexts (C)", "after the context", "of the context's change", "the change by the context",
      "in context", "ICL", "two contexts of the task"), CONTEXT,
 ) | dict.fromkeys(
-    ("two trainings", "two trainings (F)", "after the training", "of the training's change", "by fine-tuning",
+    ("two training runs", "two training runs (F)", "after the training", "of the training's change", "by fine-tuning",
      "fine-tuned", "FT"), TRAINING,
 )  # fmt: skip
 """Series that look the same in all chapters: what a context does, and what a training does."""
