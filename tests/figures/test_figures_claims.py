@@ -60,7 +60,7 @@ def test_a_similarity_stands_between_its_floor_and_its_ceiling(rows):
     assert rows[0][1].startswith(
         "chance capitals 0.34; measured capitals 0.83; repairs of a draw beyond chance capitals 1.2 ["
     )
-    assert rows[0][1].endswith("capitals 0.77; by a training on other examples capitals 0.62")
+    assert rows[0][1].endswith("capitals 0.77; by training on other examples capitals 0.62")
     assert rows[1][1] == "0.01 [0.00, 0.02] (context swapped 0.07 [0.06, 0.08]), 0.02 [0.01, 0.03], 0.03 [0.02, 0.04]"
     assert "one epoch of ascent -0.08 [" in rows[1][2] and "another task: 0.04 [" in rows[1][3]
     assert rows[7][1].startswith("0.41 [") and "0.42 [" in rows[7][1] and "0.44 [" in rows[7][3]

@@ -142,8 +142,8 @@ def test_both_swaps_take_the_lesson_of_the_side_that_is_swapped(pairs):
     for i, name in enumerate(agreement_results.LESSONS):
         assert training[name].estimate == 10 * i
         assert context[name].estimate == i
-    assert "the same" not in found["two trainings"]
-    assert found["two trainings"]["made-up words"].estimate == 150
+    assert "the same" not in found["two training runs"]
+    assert found["two training runs"]["made-up words"].estimate == 150
     assert found["two contexts"]["another task"].estimate == 240
 
 

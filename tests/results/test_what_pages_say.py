@@ -134,7 +134,7 @@ def test_agreement_thirds():
         assert [round(of.estimate, 2) for of in found.values()] == wanted
     typed = {f"{share:.2f}" for share in said["context", "another task"]}
     places = {
-        "story": "On this scale a context and a training",
+        "story": "On this scale context and training",
         "claims": "in the upper layers",
         "verdict": "Let 0 be another task",
     }
@@ -159,7 +159,7 @@ def test_agreement_thirds():
         for high in ("trainings", "trainings_reordered")
     ]
     same = f"{share('context_foreign', 'trainings_reordered'):.2f}"
-    assert f"on that scale the 0.42 is {same}" in sentence("agreement", "*Why are two trainings 1?*")
+    assert f"on that scale the 0.42 is {same}" in sentence("agreement", "*Why are two training runs 1?*")
     typed = {f"{of(shares):.2f}" for of in (min, max)}
     places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale goes"}
     for page, about in places.items():
@@ -681,7 +681,7 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     for page, about, typed in (
         ("rival", "does block", training | context), ("rival", "In forty draws", larger),
         ("what_the_context_does", "*blocking*", context | larger),
-        ("verdict", "every weight learns less about a second", training | larger),
+        ("verdict", "every weight teaches less about a second", training | larger),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
     right = results("blocking-trained", "answers").query("cue == 'Y' and kind == 'FT'")

@@ -236,7 +236,7 @@ def test_both_swaps_are_those_of_the_comparison():
         for name in ("own", "other", "foreign"):
             of = pc.positive_control(replace(setting, **{side: name}), seeds).sim_aou
             assert found[f"context and training, {kind}"][name].estimate == pytest.approx(of.estimate, abs=1e-9)
-    for side in ("two trainings", "two contexts"):  # none beside itself
+    for side in ("two training runs", "two contexts"):  # none beside itself
         assert set(found[side]) == {"other", "shuffled", "foreign"}
 
 

@@ -106,7 +106,7 @@ class Swap(Explorable):
     """
 
     name = "swap"
-    question = "Which swap lowers the similarity of a context and a training?"
+    question = "Which swap lowers the similarity of context and training?"
     height = 580
     provenance = (
         "Stored: 10 draws of four tasks of word pairs, 24 queries each; 16 demonstrations, 10 epochs; "

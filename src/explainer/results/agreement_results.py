@@ -129,7 +129,7 @@ def lesson_swaps(pairs: pd.DataFrame, measure: str, training: UpdateFilter = FT)
     kinds = {
         "context and training, training swapped": (ICL, training),
         "context and training, context swapped": (training, ICL),
-        "two trainings": (training, training),
+        "two training runs": (training, training),
         "two contexts": (ICL, ICL),
     }
     swaps: dict[str, dict[str, Interval]] = {kind: {} for kind in kinds}

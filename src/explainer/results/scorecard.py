@@ -326,7 +326,7 @@ def _above_both_floors(pairs: pd.DataFrame, measure: str) -> _Entry:
         signs.append(Signs.among(by_task(own, measure, minus=floor)))
         row = verdict.Row.over_seeds(*(seed_means(each, measure) for each in (floor, own, ceiling)))
         shares.append(row.share.estimate)
-    text = "{:.2f} of the way from made-up words to two trainings, {:.2f} if the context has them".format(*shares)
+    text = "{:.2f} of the way from made-up words to two training runs, {:.2f} if the context has them".format(*shares)
     entries = [_entry(each, text) for each in signs]
     supported = all(entry.verdict == REPRODUCED for entry in entries)
     least = min(signs, key=lambda each: each.rises)

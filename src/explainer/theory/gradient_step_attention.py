@@ -334,7 +334,7 @@ def both_swaps(setting: PositiveControlSetting, seeds: Iterable[int]) -> dict[st
         "context and training, training swapped": {name: of(own[0], ("taught", name)) for name in _LESSONS}
         | {"both": of(("shown", "other"), ("taught", "other"))},
         "context and training, context swapped": {name: of(("shown", name), own[1]) for name in _LESSONS},
-        "two trainings": {name: of(own[1], ("taught", name)) for name in _LESSONS if name != "own"},
+        "two training runs": {name: of(own[1], ("taught", name)) for name in _LESSONS if name != "own"},
         "two contexts": {name: of(own[0], ("shown", name)) for name in _LESSONS if name != "own"},
     }
 

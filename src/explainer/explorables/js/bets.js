@@ -12,11 +12,11 @@ const millions = (tokens) => `${fixed(tokens / 1e6)} million tokens`;
 // Of each question: the page that asks, the chapter with the answer, title, question, result in words, and choices
 const question = (about, where, title, ask, told, choices) => ({ about, where, title, ask, told, choices });
 export const QUESTIONS = {
-  agreement: question("comparison", 9, "Context and training", "How similar is the change by a context to the change by a training on the same examples (cosine)?",
+  agreement: question("comparison", 9, "Context and training", "How similar is the change by a context to the change by training on the same examples (cosine)?",
     (its) => `${interval(its.agreement)}; ${its.seeds} seeds.`),
-  floor: question("comparison", 9, "Another task, the floor", "How similar is the context to a training on another task (cosine)?",
+  floor: question("comparison", 9, "Another task, the floor", "How similar is the context to training on another task (cosine)?",
     (its) => `${interval(its.floor)}; ${its.seeds} seeds.`),
-  ceiling: question("comparison", 9, "Two trainings, the ceiling", "How similar are two trainings on different examples of the same task (cosine)?",
+  ceiling: question("comparison", 9, "Two training runs, the ceiling", "How similar are two training runs on different examples of the same task (cosine)?",
     (its) => `${interval(its.ceiling)}; ${its.seeds} seeds.`),
   others: question("comparison", 9, "Other examples of the task", "If the training uses other examples of the same task, how does its similarity to the context change?",
     ({ others, seeds }) => `${within(others.change, 3)}; ${seeds} seeds.`,

@@ -27,7 +27,7 @@ const ofGPT = ({ found, exchanged }) => (exchanged ? [found.foreign, found.contr
 
 function describe(state) {
   const { similarity, contrast } = cosines(state), [[s], [c]] = ofGPT(state);
-  return `A context and a training on ${state.exchanged ? "the wrong" : "the same"} task have the similarity ${two(similarity)}, mean of A and B. The two arrows, A minus B, have the cosine ${two(contrast)}: what A and B share has cancelled. ` +
+  return `Context and training on ${state.exchanged ? "the wrong" : "the same"} task have the similarity ${two(similarity)}, mean of A and B. The two arrows, A minus B, have the cosine ${two(contrast)}: what A and B share has cancelled. ` +
     `Measured in the upper third of the GPT: ${two(s)} and ${two(c)}.`;
 }
 
@@ -82,9 +82,9 @@ const handles = ({ points, shared, exchanged }) => points.map(([x, y], i) => {
 export default explorable({
   question: "What does the difference of two tasks keep, and what does it cancel?",
   hint: "Each point is the change that task A or B makes in the model, by a context (circles) or by training (diamonds). The slider moves all four points: only the similarity changes. " +
-    "Drag a point, or focus it and press the arrow keys. Exchange the two trainings: the similarity keeps what the tasks share, and the cosine of the arrows changes its sign.",
+    "Drag a point, or focus it and press the arrow keys. Exchange the two training runs: the similarity keeps what the tasks share, and the cosine of the arrows changes its sign.",
   traits: ["points", "shared", "exchanged", "found"],
-  lists: () => [["exchanged", "the trainings", [[false, "on A and on B"], [true, "exchanged"]]]],
+  lists: () => [["exchanged", "the training runs", [[false, "on A and on B"], [true, "exchanged"]]]],
   sliders: [slider("shared", "shared by all", [0, 1.6, 0.05], two)],
   panels: (state) => [pointsPanel(state), cosinesPanel(state)],
   handles, describe,

@@ -27,7 +27,7 @@ function describe(state) {
   const { similarity, side, lesson } = state, its = upper(series(state)[0]), own = upper(similarity.own[0]);
   const swapped = lesson === "own" ? "Both sides have the same examples" : `The ${side} gets: ${NAMES[lesson]}`;
   const others = LESSONS.map(([key, name]) => `${name} ${two(upper(series(state, key)[0]))}`).join(", ");
-  return `${swapped}: in the upper third of the layers the similarity is ${two(its)}. With the same examples it is ${two(own)}, and between two trainings ${two(upper(similarity.trainings[0]))}. ` +
+  return `${swapped}: in the upper third of the layers the similarity is ${two(its)}. With the same examples it is ${two(own)}, and between two training runs ${two(upper(similarity.trainings[0]))}. ` +
     `With the ${side} swapped: ${others}.`;
 }
 
@@ -68,7 +68,7 @@ function layersPanel(state) {
       group(colour("slate"), path(curve(own[0]), { "stroke-width": 5, "stroke-opacity": 0.45 })),
       group(colour("ink"), path(`${band}Z`, { fill: "currentColor", "fill-opacity": 0.2, stroke: "none" }), path(curve(mean), { "stroke-width": 2 }),
         path(curve(noise[column(lesson, side)]), dotted))),
-    key(0, "training", dashed, "two trainings, different examples"), key(1, "slate", { "stroke-width": 5, "stroke-opacity": 0.45 }, "context and training, the same examples"),
+    key(0, "training", dashed, "two training runs, different examples"), key(1, "slate", { "stroke-width": 5, "stroke-opacity": 0.45 }, "context and training, the same examples"),
     key(2, "ink", { "stroke-width": 2 }, lesson === "own" ? "chosen: nothing swapped" : `chosen: ${NAMES[lesson]} (band: 95 %)`), key(3, "ink", dotted, "its noise value"));
 }
 
@@ -80,7 +80,7 @@ function extend(root, start, read, change) {
 }
 
 export default explorable({
-  question: "Which swap lowers the similarity of a context and a training?",
+  question: "Which swap lowers the similarity of context and training?",
   hint: "Choose the side that is swapped and what it gets, from the lists or by a click on a row. The other side keeps the same examples. " +
     "Squares: the GPT on word pairs, means over four tasks. Diamonds, where measured: a layer whose context is a step of descent by construction.",
   traits: ["side", "lesson", "similarity"],

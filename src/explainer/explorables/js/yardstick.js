@@ -12,7 +12,7 @@ const share = (value) => fixed(value, 2), small = (value) => fixed(value, 3);
 
 function describe(state) {
   const fall = yardstick(state), [, , high] = state.falls.both;
-  return `The similarity of two contexts is ${share(state.contexts)}, of two trainings ${share(state.trainings)}. If the special parts were as similar as the whole changes, other examples would lower the similarity ` +
+  return `The similarity of two contexts is ${share(state.contexts)}, of two training runs ${share(state.trainings)}. If the special parts were as similar as the whole changes, other examples would lower the similarity ` +
     `of ${share(state.own)} by ${small(fall)}. Measured in the GPT, with both swapped: at most ${fixed(high, 4)}.`;
 }
 
@@ -57,7 +57,7 @@ export default explorable({
   traits: ["contexts", "trainings", "own", "falls"],
   sliders: [
     slider("contexts", "C, two contexts", [0, 1, 0.01], share),
-    slider("trainings", "F, two trainings", [0, 1, 0.01], share),
+    slider("trainings", "F, two training runs", [0, 1, 0.01], share),
     slider("own", "s, same examples", [0, 1, 0.01], share),
   ],
   panels: (state) => [partsPanel(state), fallsPanel(state)],
