@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # what loads torch is imported where it is used, so that `exp
 _ON_CHECKPOINT = {
     "ablations": "hold each layer's attention and MLP, and some heads, at their means, and count the answers",
     "comparison": "compare in-context learning with fine-tuning on a checkpoint",
-    "agreement": "compare contexts and trainings of one model, each with each",
+    "agreement": "compare contexts and training runs of one model, each with each",
     "blocking": "ask for a cue whose label another cue had already told, in the context or by training",
     "causal-tests": "put in patches, task vectors and gradient steps in place of the context, and count the answers",
     "new-rule": "learn a rule that nobody could know, in the context or by training, and ask for other words",
     "label-lines": "read what lines hold for the heads that look at their labels, and exchange their states",
-    "minimal-pairs": "compare contexts and trainings of two lessons that differ in nothing but their answers",
+    "minimal-pairs": "compare contexts and training runs of two lessons that differ in nothing but their answers",
     "reversal": "learn pairs in one direction, in the context or by fine-tuning, and ask in the other",
     "rule-orders": "learn such a rule by keys and values and in contexts, each in many orders, and compare the means",
     "rival": "put in and switch off what a context may do instead of descent: vectors, and the outputs of some heads",
@@ -92,7 +92,7 @@ def _parser(given: Iterable[str] = _EXPERIMENTS) -> argparse.ArgumentParser:
             description=(
                 "Compute every setting of a file of grids that is not stored yet. Values that are given here take the\n"
                 "place of those in the file. Each setting is stored when it is finished; with --workers or on Ray,\n"
-                "when all that share its trainings are. Interrupt, and run the same command again to go on."
+                "when all that share its training runs are. Interrupt, and run the same command again to go on."
             ),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
