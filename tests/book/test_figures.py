@@ -14,7 +14,7 @@ from bookbuilder.pages import names
 
 NUMBERED = [page for page in (*PAGES, *TRANSLATED) if "/slides" not in page]
 EXPLORABLE, PLOT, DRAWING = "chapters/agreement", "chapters/three_predictions", "intro"
-LARGE = ("in_context_regression", "similarity_explorer")
+LARGE = ("in_context_regression",)
 """Explorables whose stored numbers alone are larger than 60 kB."""
 CLIPBOARD = """() => {{
     Object.defineProperty(navigator, "clipboard", {{ configurable: true, value: {{ writeText(text) {{ {}; }} }} }});

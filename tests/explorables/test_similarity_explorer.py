@@ -1,5 +1,6 @@
 """The explorable of the stored similarities: its data, what its JavaScript should read from them, its lists."""
 
+import gzip
 import json
 from collections.abc import Sequence
 from itertools import product
@@ -18,11 +19,10 @@ LAYERS = 30
 SEEDS = (0, 1, 2, 3, 4)
 TASKS = ("sst2", "sst5", "mr", "subj", "agnews", "cb", "capitals", "plurals", "past", "antonyms")
 FLOORS = [floor for floor in similarity_explorer._MEASURES.values() if floor]
-ISOTROPIC = [
-    f"{name}_isotropic" for name in similarity_explorer._MEASURES if name not in ("update_cosine", "kendall_tau_b")
-]
-ALL = [*similarity_explorer._MEASURES, "sim_aou_noise", *FLOORS, *ISOTROPIC]
-MOST_BYTES = 200_000
+ISOTROPIC = "sim_aou_raw_isotropic"
+ALL = [*similarity_explorer._MEASURES, "sim_aou_noise", *FLOORS, ISOTROPIC]
+MOST_BYTES = 20_000
+"""Of all numbers, compressed: with the module and its host a page of less than 60 kB."""
 
 
 def table(
@@ -44,10 +44,10 @@ def similarity_explorer_fixture() -> dict:
     """What Python knows of a few states, for tests/explorables/js/similarity_explorer.test.mjs."""
     finished = {
         "none": table(),
-        "untrained": table(control="untrained", absent=("update_cosine",)),
+        "untrained": table(control="untrained", absent=("kendall_tau_b",)),
         "ascent": table(control="ascent", seeds=SEEDS[:2]),
     }
-    records = {control: similarity_explorer._record(each, control) for control, each in finished.items()}
+    records = {control: similarity_explorer._record(each) for control, each in finished.items()}
     data = {
         "layers": LAYERS,
         "made": "Stored: somewhere.",
@@ -58,16 +58,16 @@ def similarity_explorer_fixture() -> dict:
         for name in similarity_explorer._MEASURES:
             rows = similarity_explorer._layer_rows(each, name)
             curve = None if np.isnan(rows).any() else reporting_curve(rows)
-            cases.append({"control": control, "measure": name, "curve": curve, "first": rows[0].tolist()})
+            cases.append({"control": control, "measure": name, "curve": curve})
     rng = np.random.default_rng(0)
     ranked = [rng.normal(size=30).tolist(), [0.0, 0.0, 1.0, 1.0, 2.0], list(range(9, 0, -1))]
     floors = {
         name: similarity_explorer._layer_rows(finished["none"], name).mean(0).tolist()
-        for name in ["sim_aou_noise", *FLOORS]
+        for name in ["sim_aou_noise", *FLOORS, ISOTROPIC]
     }
     return {
         "data": data,
-        "cases": json.loads(json.dumps(cases).replace("NaN", "null")),
+        "cases": cases,
         "floors": floors,
         "floorOf": similarity_explorer._MEASURES,
         "spearman": [[values, stats.spearmanr(range(len(values)), values).statistic] for values in ranked],
@@ -89,9 +89,10 @@ def test_javascript(tmp_path):
 # The data
 
 
-def test_numbers_are_in_thousandths():
-    values = np.array([-1.0, -0.9996, 0.0, 0.12345, 1.0, np.nan])
-    assert similarity_explorer._thousandths(values) == [-1000, -1000, 0, 123, 1000, None]
+def test_numbers_are_in_hundredths():
+    """Without an end: half-widths of few seeds are wide."""
+    values = np.array([-1.0, -0.996, 0.0, 0.1234, 1.0, 12.7, np.nan])
+    assert [*map(ord, similarity_explorer._hundredths(values))] == [1, 1, 101, 113, 201, 1371, 0]
 
 
 def test_every_condition_is_that_of_the_first_grid_that_has_it():
@@ -102,8 +103,8 @@ def test_every_condition_is_that_of_the_first_grid_that_has_it():
         settings = {grid: published.results(grid) for grid in similarity_explorer._SOURCES}
         grid = next(g for g, its in settings.items() if ((its["task"] == task) & (its["control"] == control)).any())
         layers = published.results(grid, "layers", task=task, control=control)
-        assert data["tasks"][task][control] == similarity_explorer._record(layers, control)
-    assert len(json.dumps(data, separators=(",", ":"))) <= MOST_BYTES
+        assert data["tasks"][task][control] == similarity_explorer._record(layers)
+    assert len(gzip.compress(json.dumps(data).encode())) <= MOST_BYTES
 
 
 def diverged(layers: pd.DataFrame, *seeds: int) -> pd.DataFrame:
@@ -113,23 +114,17 @@ def diverged(layers: pd.DataFrame, *seeds: int) -> pd.DataFrame:
 
 
 def test_diverged_seeds_are_left_out():
-    kept = similarity_explorer._record(diverged(table(), 1), "none")
-    assert kept["of"][3] == [0, 2, 3, 4] and len(kept["singles"]) == 4
-    assert similarity_explorer._record(diverged(table(), 1, 2, 3, 4), "none") == "fine-tuning diverged"
+    kept = similarity_explorer._record(diverged(table(), 1))
+    assert kept["seeds"] == [0, 2, 3, 4]
+    assert similarity_explorer._record(diverged(table(), 1, 2, 3, 4)) == "fine-tuning diverged"
 
 
-def test_undefined_layers_stay_undefined_and_means_are_over_the_others():
+def test_undefined_layers_stay_undefined_and_leave_no_mean():
     layers = table()
     layers.loc[(layers["seed"] == 2) & (layers["layer"] == 7), "sim_aou"] = np.nan
-    layers.loc[layers["layer"] == 0, ["sim_am_delta", "sim_am_delta_isotropic"]] = np.nan
-    record = similarity_explorer._record(layers, "none")
-    curves = dict(zip(similarity_explorer._MEASURES, record["curves"], strict=True))
-    assert [i for i, value in enumerate(curves["sim_aou"][0]) if value is None] == [7]
-    values, halves = curves["sim_am_delta"]
-    assert values[0] is halves[0] is None and None not in (*values[1:], *halves[1:])
-    mean = similarity_explorer._layer_rows(layers, "sim_am_delta")[:, 1:].mean()
-    assert values[LAYERS] == pytest.approx(1000 * mean, abs=1)
-    assert None not in record["isotropic"][:5] and record["isotropic"][6] is not None
+    curves = similarity_explorer._record(layers)["curves"]
+    for numbers, others in zip(curves["sim_aou"], curves["sim_am"], strict=True):
+        assert [i for i, number in enumerate(numbers) if number == "\0"] == [7, LAYERS] and "\0" not in others
 
 
 # The traits and the pictures
@@ -144,9 +139,8 @@ DESCRIBED = (
     ({"normalised": False}, "SimAOU, not normalised on sst2"),
     ({"against": "flipped-context"}, "ICL: wrong labels: not computed yet"),
     ({"control": "other-training"}, "FT: other examples: not part of the study"),
-    ({"seed": 3}, "n = 150, seed 3;"),
-    ({"seed": 9}, "n = 150, seeds 0 1 2 3 4;"),
-    ({"control": "untrained", "measure": "update_cosine"}, "untrained model: not measured"),
+    ({"control": "ascent"}, "n = 150, seeds 0 1;"),
+    ({"control": "untrained", "measure": "kendall_tau_b"}, "untrained model: not measured"),
 )
 
 
@@ -154,10 +148,10 @@ def test_every_state_is_described_and_has_a_picture():
     start = small().state()
     data = start.pop("data")
     states = [start | changes for changes, _ in DESCRIBED]
-    for measure, control, seed in product(similarity_explorer._MEASURES, data["tasks"]["sst2"], (-1, 0)):
+    for measure, control in product(similarity_explorer._MEASURES, data["tasks"]["sst2"]):
         shown = {"measure": measure.removesuffix("_raw"), "normalised": not measure.endswith("_raw")}
         against = "" if control == "none" else "none"
-        states.append(start | shown | {"control": control, "against": against, "seed": seed})
+        states.append(start | shown | {"control": control, "against": against})
     found = computed("similarity_explorer", states, "{}", data=data).results
     for (_, expected), each in zip(DESCRIBED, found, strict=False):
         assert expected in each["still"]
@@ -184,11 +178,10 @@ def test_lists_choose(page):
     assert "Stored: somewhere." in view.locator(".explorable-hint").inner_text()
     task.focus()
     page.keyboard.press("ArrowDown")
-    assert page.evaluate("stages.explorer.model.get('measure')") == "sim_aou_tangent" and answer() != before
+    assert page.evaluate("stages.explorer.model.get('measure')") == "sim_am" and answer() != before
     assert view.get_by_label("outputs").locator("option").evaluate_all("(all) => all.every((o) => o.disabled)")
-    view.get_by_label("seed").select_option("3")
-    assert "seed 3" in view.locator("svg").first.text_content()
     view.get_by_label("show").select_option("FT: gradient ascent")
+    assert "seeds 0 1" in view.locator("svg").first.text_content()
     wrong = view.get_by_label("beside").locator("option", has_text="ICL: wrong labels")
     assert wrong.is_disabled() and "not computed yet" in wrong.inner_text()
     view.get_by_role("button", name="Reset").click()

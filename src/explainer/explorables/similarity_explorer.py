@@ -29,17 +29,12 @@ _SOURCES = (
 _MEASURES: Mapping[str, str | None] = {
     "sim_aou": "sim_aou_permuted",
     "sim_aou_raw": "sim_aou_raw_permuted",
-    "sim_aou_tangent": "sim_aou_tangent_permuted",
-    "sim_aou_residual": "sim_aou_residual_permuted",
     "sim_am": "sim_am_zsl",
-    "update_cosine": "update_cosine_permuted",
-    "sim_am_delta": None,
     "kendall_tau_b": None,
 }
-"""What is kept for each condition, and the floor that is kept per layer for the conditions in _FLOORED."""
+"""The paper's measures, kept for each condition, and the floor that is kept per layer for those in _FLOORED."""
 
 _FLOORED = ("none", "untrained")
-_SINGLE = "none"  # the condition of which single seeds are kept, five at most
 
 
 @cache
@@ -51,39 +46,30 @@ def _data(_place: Path) -> dict[str, Any]:
         for (task, control), layers in published.results(grid, "layers").groupby(["task", "control"], sort=False):
             if control not in tasks.setdefault(task, {}):
                 published.require_only_seeds_differ(layers)
-                tasks[task][control] = _record(layers, control)
+                tasks[task][control] = _record(layers)
                 used.append(layers)
     return {"layers": used[0]["layer"].nunique(), "made": str(reporting.provenance(*used)), "tasks": tasks}
 
 
-def _record(layers: "pd.DataFrame", control: str) -> dict[str, Any] | str:
-    """One condition of one task, from the table "layers" of its seeds; words where FT diverged for all.
-
-    A curve has Student's intervals over seeds, in each layer and of the mean over the layers that have a value.
-    """
+def _record(layers: "pd.DataFrame") -> dict[str, Any] | str:
+    """One condition of one task, from the table "layers" of its seeds; words where FT diverged for all."""
     from explainer.theory import statistics  # noqa: PLC0415 - torch is slow to import
 
     layers = layers[layers["sim_aou"].notna().groupby(layers["setting"]).transform("any")]
     settings = layers.drop_duplicates("setting")
     if len(settings) < 2:
         return "fine-tuning diverged"
-    rows, first = {name: _layer_rows(layers, name) for name in _MEASURES}, settings.iloc[0]
-    with np.errstate(invalid="ignore"):  # of layers that have a value, there may be none
-        means = {name: np.nansum(values, 1) / np.isfinite(values).sum(1) for name, values in rows.items()}
-    curves = [statistics.student(np.column_stack([values, means[name]])) for name, values in rows.items()]
-    found = {
-        "of": [int(first["n_queries"]), int(first["k"]), float(first["lr"]), settings["seed"].tolist()],
-        "curves": [[_thousandths(its.estimate), _thousandths(its.high - its.estimate)] for its in curves],
-        "noise": _thousandths(_layer_rows(layers, "sim_aou_noise").mean(0)),
-    }
-    if control in _FLOORED:
-        found["floors"] = [_thousandths(_layer_rows(layers, floor).mean(0)) for floor in _MEASURES.values() if floor]
-        isotropic = [_layer_rows(layers, f"{name}_isotropic").mean(0) for name in _MEASURES]
-        largest = [np.nanmax(np.abs(values)) if np.isfinite(values).any() else np.nan for values in isotropic]
-        found["isotropic"] = _thousandths(np.array(largest))
-    if control == _SINGLE:
-        per_seed = list(zip(*rows.values(), strict=True))[:5]
-        found["singles"] = [[_thousandths(values) for values in each] for each in per_seed]
+    found: dict[str, Any] = {"n": int(layers["n_queries"].iloc[0]), "seeds": settings["seed"].tolist(), "curves": {}}
+    for name in _MEASURES:
+        rows = _layer_rows(layers, name)
+        its = statistics.student(np.column_stack([rows, rows.mean(1)]))
+        found["curves"][name] = [_hundredths(its.estimate), _hundredths(its.high - its.estimate)]
+    found["noise"] = _hundredths(_layer_rows(layers, "sim_aou_noise").mean(0))
+    if layers["control"].iloc[0] in _FLOORED:
+        floors = {name: _layer_rows(layers, floor).mean(0) for name, floor in _MEASURES.items() if floor}
+        found["floors"] = {name: _hundredths(values) for name, values in floors.items()}
+        isotropic = _layer_rows(layers, "sim_aou_raw_isotropic").mean(0)
+        found["isotropic"] = round(float(np.abs(isotropic).max()), 3)
     return found
 
 
@@ -92,17 +78,17 @@ def _layer_rows(layers: "pd.DataFrame", measure: str) -> np.ndarray:
     return layers.reindex(columns=[measure]).to_numpy(float).reshape(-1, layers["layer"].nunique())
 
 
-def _thousandths(values: np.ndarray) -> list[int | None]:
-    """Numbers from -1 on in thousandths, which are shorter in a page; None for NaN."""
-    return [None if np.isnan(value) else int(value) for value in np.round((values + 1) * 1000) - 1000]
+def _hundredths(values: np.ndarray) -> str:
+    """Numbers from -1 on in hundredths, a character each: -1.00 is U+0001, and so on without an end; NaN is U+0000."""
+    return "".join("\0" if np.isnan(value) else chr(101 + round(100 * value)) for value in values)
 
 
 class SimilarityExplorer(Explorable):
     """Stored similarities of ICL and FT in each layer, beside their floors.
 
     Traits: `task`; `measure`, and whether SimAOU is `normalised`; the condition `control` and the one it is compared
-    with, `against` ("" for none), names in `explainer.compare.controls.CONTROLS`; `seed`, -1 for all; `data`, what
-    is stored, the published results of the book unless given.
+    with, `against` ("" for none), names in `explainer.compare.controls.CONTROLS`; `data`, what is stored, the published
+    results of the book unless given.
     """
 
     name = "similarity_explorer"
@@ -116,7 +102,6 @@ class SimilarityExplorer(Explorable):
     normalised = traitlets.Bool(True)
     control = traitlets.Unicode("none")
     against = traitlets.Unicode("untrained")
-    seed = traitlets.Int(-1, min=-1)
 
     def caption(self) -> str:
         """What stands under it, with the origin of the numbers."""
@@ -126,11 +111,11 @@ class SimilarityExplorer(Explorable):
     def stored(cls) -> dict[str, Any]:
         """The stored results of the book for `SimilarityExplorer`: every task and condition that is there.
 
-        "layers", "made" and "tasks"; `tasks[task][control]` is why there is nothing, in words, or what there is, in
-        thousandths: "of", the number of queries, k, the learning rate and the seeds; "curves", for each of _MEASURES
-        its mean over seeds in every layer and over the layers, and the half-widths of Student's 95 % intervals over
-        seeds; "noise", the noise value of SimAOU; for _FLOORED conditions "floors" as in _MEASURES and "isotropic", the
-        largest |mean| of a layer with random directions in place of FT; for _SINGLE "singles", the measures seed by
-        seed. Raises ResultsError where there are no published results.
+        "layers", "made" and "tasks"; `tasks[task][control]` is why there is nothing, in words, or what there is: "n",
+        the number of queries; "seeds"; and, as _hundredths and so within 0.005, "curves", for each of _MEASURES its
+        mean over seeds in every layer and over the layers, and the half-widths of Student's 95 % intervals over seeds;
+        "noise", the noise value of SimAOU; for _FLOORED conditions "floors" as in _MEASURES and, to 0.001,
+        "isotropic", the largest |mean| of a layer for "sim_aou_raw" with random directions in place of FT. Raises
+        ResultsError where there are no published results.
         """
         return dict(_data(published_directory()))

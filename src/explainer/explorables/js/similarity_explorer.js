@@ -1,17 +1,13 @@
-// Stored similarities in each layer, beside their floors; similarity_explorer.py gives them in thousandths.
+// Stored similarities in each layer, beside their floors; similarity_explorer.py gives them in hundredths, a character each.
 
 import { dot, mean, sum } from "./algebra.js";
 import { SMALL, colour, group, line, panel, path, plane, rect, tag, through, words } from "./drawing.js";
 import { explorable } from "./frame.js";
 import { fixed } from "./numbers.js";
 
-const numbers = (thousandths) => thousandths.map((x) => (x === null ? NaN : x / 1000));
+const numbers = (hundredths) => [...hundredths].map((c) => (c === "\0" ? NaN : (c.charCodeAt() - 101) / 100));
 
-const KEYS = ["sim_aou", "sim_aou_raw", "sim_aou_tangent", "sim_aou_residual", "sim_am", "update_cosine", "sim_am_delta", "kendall_tau_b"];
-const MEASURES = {
-  sim_aou: "SimAOU", sim_aou_tangent: "SimAOU, tangent part", sim_aou_residual: "SimAOU, residual", sim_am: "SimAM",
-  sim_am_delta: "SimAM of updates", update_cosine: "ΔW cosine per head", kendall_tau_b: "Kendall τ to the examples",
-};
+const MEASURES = { sim_aou: "SimAOU", sim_am: "SimAM", kendall_tau_b: "Kendall τ to the examples" };
 const CONDITIONS = {
   none: "the comparison itself", untrained: "untrained model",
   "shuffled-context": "ICL: shuffled answers", "flipped-context": "ICL: wrong labels", "foreign-context": "ICL: another task",
@@ -33,44 +29,38 @@ export function reasonAgainst({ data, task }, control) {
 }
 
 // One condition, or null: [value, half-width] per layer and of their mean
-export function curve(state, control, seed = -1) {
+export function curve(state, control) {
   if (!control || reasonAgainst(state, control)) return null;
-  const { of: [n, , , seeds], curves, singles = [] } = state.data.tasks[state.task][control], L = state.data.layers;
-  const m = KEYS.indexOf(keyOf(state)), single = singles[seeds.indexOf(seed)];
-  if (!single) {
-    const [values, halves] = curves[m].map(numbers), all = values.map((v, i) => [v, halves[i]]);
-    return { n, seeds, layers: all.slice(0, L), mean: all[L] };
-  }
-  const values = numbers(single[m]);
-  return { n, seeds: [seed], layers: values.map((v) => [v, 0]), mean: [mean(values.filter((v) => !isNaN(v))), NaN] };
+  const { n, seeds, curves } = state.data.tasks[state.task][control];
+  const [values, halves] = curves[keyOf(state)].map(numbers), all = values.map((v, i) => [v, halves[i]]);
+  return { n, seeds, layers: all.slice(0, -1), mean: all.at(-1) };
 }
 
 // Floors: lines [name, dash, values per layer]; the largest size of a layer's mean for random directions
 export function floors(state, control) {
-  const found = state.data.tasks[state.task]?.[control], key = keyOf(state), m = KEYS.indexOf(key), lines = [];
+  const found = state.data.tasks[state.task]?.[control], key = keyOf(state), lines = [];
   if (key === "sim_aou" && found?.noise) lines.push(["noise value", "2 3", numbers(found.noise)]);
-  if (m < 6 && found?.floors) lines.push([key === "sim_am" ? "before fine-tuning" : "another query's change", "7 2 2 2", numbers(found.floors[m])]);
-  const zero = !["sim_aou", "sim_am"].includes(key) && found?.isotropic;
-  return { lines: lines.filter(([, , values]) => !isNaN(mean(values))), isotropic: zero ? numbers(found.isotropic)[m] : NaN };
+  if (found?.floors?.[key]) lines.push([key === "sim_am" ? "before fine-tuning" : "another query's change", "7 2 2 2", numbers(found.floors[key])]);
+  return { lines, isotropic: (key === "sim_aou_raw" && found?.isotropic) || NaN };
 }
 
 // Spearman's rank correlation of layer and value: ranks, less their mean
 const ranks = (a) => a.map((v) => sum(a.map((w) => Math.sign(v - w))) / 2);
 export function spearman(values) {
-  const there = values.filter((v) => !isNaN(v)), x = ranks(there.map((_, i) => i)), y = ranks(there);
+  const x = ranks(values.map((_, i) => i)), y = ranks(values);
   return dot(x, y) / Math.sqrt(dot(x, x) * dot(y, y));
 }
 
-const withInterval = ([v, h]) => (isNaN(v) ? "not measured" : fixed(v, 3) + (isNaN(h) ? "" : ` (${fixed(v - h, 3)} to ${fixed(v + h, 3)})`));
-const sample = ({ n, seeds }) => `n = ${n}, ${seeds.length > 5 ? `${seeds.length} seeds` : `seed${seeds[1] === undefined ? "" : "s"} ${seeds.join(" ")}`}`;
+const withInterval = ([v, h]) => (isNaN(v) ? "not measured" : fixed(v) + (isNaN(h) ? "" : ` (${fixed(v - h)} to ${fixed(v + h)})`));
+const sample = ({ n, seeds }) => `n = ${n}, ${seeds.length > 5 ? `${seeds.length} seeds` : `seeds ${seeds.join(" ")}`}`;
 
-const shown = (state) => [["control", state.seed], ["against", -1]].map(([trait, seed]) => ({ control: state[trait], found: curve(state, state[trait], seed) }));
+const shown = (state) => [state.control, state.against].map((control) => ({ control, found: curve(state, control) }));
 
 function describe(state) {
   const { lines, isotropic } = floors(state, state.control);
   const parts = shown(state).filter(({ control }) => control).map(({ control, found }) =>
     `${conditionName(control)}: ${found ? `${withInterval(found.mean)}, ${sample(found)}` : reasonAgainst(state, control)}`);
-  const floor = lines.map(([label, , values]) => `${label} ${fixed(mean(values), 3)}`);
+  const floor = lines.map(([label, , values]) => `${label} ${fixed(mean(values))}`);
   if (!isNaN(isotropic)) floor.push(`random directions at most ${fixed(isotropic, 3)}`);
   return `${nameOf(state)} on ${state.task}, mean over ${state.data.layers} layers: ${parts.join("; ")}.` +
     (floor.length ? ` Floors of the first: ${floor.join("; ")}.` : "");
@@ -120,24 +110,22 @@ function means(state) {
 
 // [trait, label, [value, text, whether it is disabled, and then why]]
 export function choices(state) {
-  const { data, task, measure, control } = state, never = measure !== "sim_aou";
+  const { data, measure } = state, never = measure !== "sim_aou";
   const offered = [...new Set(Object.values(data.tasks).flatMap(Object.keys))].map((name) => [name, reasonAgainst(state, name)])
     .map(([name, why]) => [name, conditionName(name) + (why && ` (${why})`), !!why]);
-  const { of, singles = [] } = data.tasks[task]?.[control] ?? {}, kept = singles.map((_, i) => of[3][i]);
   return [
     ["task", "task", Object.keys(data.tasks).map((name) => [name, name, false])],
     ["measure", "measure", Object.entries(MEASURES).map(([key, name]) => [key, name, false])],
     ["normalised", "outputs", [[true, "normalised first"], [false, "as they are"]].map(([on, text]) => [on, text + (never ? " (SimAOU only)" : ""), never])],
     ["control", "show", offered],
     ["against", "beside", [["", "nothing", false], ...offered]],
-    ["seed", "seed", [[-1, "all, mean", false], ...kept.map((seed) => [seed, `${seed}`, false]), ...(kept.length ? [] : [[-2, "one (kept for the comparison itself)", true]])]],
   ];
 }
 
 export default explorable({
   question: "Where in the network are the two changes similar, and where does that exceed a floor?",
   hint: "Bands: 95 % intervals over seeds (Student); n: queries. A floor is what the measure gives for unrelated changes.",
-  traits: ["data", "task", "measure", "normalised", "control", "against", "seed"],
+  traits: ["data", "task", "measure", "normalised", "control", "against"],
   lists: choices,
   panels: (state) => [curves(state), means(state)],
   describe,
