@@ -4,12 +4,14 @@ Two trainings on the same lines in another order hardly agree, so one of them sa
 u(h) = h / |h|, for the attention outputs where a query is decided, keeps what they share: c = mean_o u_ICL(A, o) -
 mean_o u_ICL(B, o) for contexts with the rules A and B of `new_rule`, f alike for keys and values trained on the same
 lines. *Installed*: the trainings of one half of the orders stand in place of the contexts, those of the other half are
-what they are compared with. That is what a context would give if it were this training, up to the order. The plan and
-the predictions, from before the runs, are in published/PLANS.md.
+what they are compared with. That is what a context would give if it were this training, up to the order. A training of
+the context's cache starts at the context: f is then what it adds, mean_o u_FT - mean_o u_ICL of both rules. The plan
+and the predictions, from before the runs, are in published/PLANS.md.
 """
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -17,7 +19,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import cross_entropy, normalize
 
 from explainer.compare import cued_words
 from explainer.compare.cued_words import CUES, LABELS, TASK
@@ -38,6 +40,7 @@ LOSSES: Mapping[str, str] = {
     "text": "the loss of the whole text, as in the paper",
     "answers": "that of the answers",
     "activations": "the distance from the attention outputs in the context, for other words without labels, by Adam",
+    "cache": "that of the answers, in the context's own keys and values with each line left out in turn, by Adam",
 }
 
 _FURTHER = 10_000
@@ -84,9 +87,13 @@ def _contrast(of: _Outputs, words: int, orders: slice = slice(None)) -> Float[Te
     return a - b
 
 
-def _similarities(icl: _Outputs, ft: _Outputs) -> dict[str, Float[Tensor, " layers"]]:
-    """Agreements of contrasts by layer, means over queries, and words."""
-    c, f = ([_contrast(of, i) for i in SETS] for of in (icl, ft))
+def _similarities(icl: _Outputs, ft: _Outputs, *, added: bool = False) -> dict[str, Float[Tensor, " layers"]]:
+    """Agreements of contrasts by layer, means over queries, and words; of trainings what they have, or have `added`."""
+
+    def trained(words: int, orders: slice = slice(None)) -> Tensor:
+        return _contrast(ft, words, orders) - (_contrast(icl, words, orders) if added else 0)
+
+    c, f = [_contrast(icl, i) for i in SETS], [trained(i) for i in SETS]
     pairs = {
         "own": [(c[i], f[i]) for i in SETS],
         "other": [(c[i], f[1 - i]) for i in SETS],
@@ -94,20 +101,29 @@ def _similarities(icl: _Outputs, ft: _Outputs) -> dict[str, Float[Tensor, " laye
         "trainings": [(f[0], f[1])],
     }
     if min(map(len, ft.values())) > 1:
-        first, second = ([_contrast(ft, i, half) for i in SETS] for half in HALVES)
+        first, second = ([trained(i, half) for i in SETS] for half in HALVES)
         pairs["halves"] = [(first[i], second[i]) for i in SETS]
         pairs["halves_other"] = [(first[i], second[1 - i]) for i in SETS]
     return {name: torch.stack([contrast_agreement(*p)[0] for p in its]).mean(0) for name, its in pairs.items()}
 
 
 def _exchanged(
-    icl: _Outputs, ft: _Outputs, right: Mapping[str, Int[Tensor, " n"]], to: str, generator: torch.Generator
+    icl: _Outputs,
+    ft: _Outputs,
+    right: Mapping[str, Int[Tensor, " n"]],
+    to: str,
+    generator: torch.Generator,
+    *,
+    added: bool = False,
 ) -> Iterator[tuple[str, list[Tensor]]]:
     """Attention outputs with one rule, with the other, and with a part of the contrast that leads from that to this.
 
     Parts are along the training on the same words, on other words, along what the same training does to queries with
-    the two other labels, which is another rule, and along random directions with the cosine of the first.
+    the two other labels, which is another rule, and along random directions with the cosine of the first. Of what is
+    `added` to contexts there is no pass by itself.
     """
+    if added:
+        ft = {one: its - icl[one] for one, its in ft.items()}
     away = "AB".replace(to, "")
 
     def means(of: _Outputs, words: int = 0, orders: slice = slice(None)) -> tuple[Tensor, Tensor]:
@@ -131,6 +147,8 @@ def _exchanged(
     others = (asked[:, None, :, None] != asked[None, :, None, :]).all((2, 3)).to(f.dtype)  # queries with no such label
     of_others = torch.einsum("nm,mld->nld", others / others.sum(1, keepdim=True), f)
     yield from rows("context", means(icl), {"ft": f, "other_ft": difference(means(ft, 1)), "other_rule": of_others})
+    if added:
+        return
     yield from rows("ft", means(ft), {"icl": c, "other_icl": difference(means(icl, 1))})
     if min(map(len, ft.values())) == 1:
         return
@@ -188,6 +206,28 @@ def _matched(checkpoint: Checkpoint, context: Prefix, prompts: Sequence[str], se
     return FineTuned(checkpoint, update, setting.lr, tuple(losses), (), losses[-1], None)
 
 
+@torch.inference_mode(False)
+def _tuned(checkpoint: Checkpoint, context: Prefix, examples: Sequence[Example], setting: _RuleOrdersSetting) -> Prefix:
+    """The context's keys and values after `epochs` steps of Adam on the mean of -log p(answer) of its own lines.
+
+    Each line is asked with its own keys and values hidden. Source: Lu et al. (2025), Context Tuning, arXiv 2507.04221.
+    """
+    asked = interventions.after_context(checkpoint, context, [*map(TASK.prompt, examples)], LABELS)
+    for i, line in enumerate(itertools.pairwise(scoring.context_ids(checkpoint, TASK, examples)[1])):
+        asked.mask[i, slice(*line)] = 0
+    answers = torch.tensor(scoring.distinguishing_tokens(checkpoint, TASK, examples))
+    both = [[x.clone().requires_grad_() for x in its] for its in (context.keys, context.values)]
+    adam = torch.optim.Adam([x for its in both for x in its], setting.lr)
+    for _ in range(setting.epochs):
+        keys, values = (tuple(x.expand(len(asked), -1, -1, -1) for x in its) for its in both)
+        (logits,) = replace(asked, keys=keys, values=values).record([])
+        loss = cross_entropy(logits.float(), answers)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    return replace(context, keys=tuple(x.detach() for x in both[0]), values=tuple(x.detach() for x in both[1]))
+
+
 class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
     """Computes the contexts and trainings of each setting."""
 
@@ -241,6 +281,10 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             for its, seed in _ordered(setting, examples):
                 context = lab_lessons.context(checkpoint, TASK, its)
                 keep("icl", lesson, interventions.after_context(checkpoint, context, prompts, LABELS).run())
+                if setting.loss == "cache":
+                    tuned = _tuned(checkpoint, context, its, setting)
+                    keep("ft", lesson, interventions.after_context(checkpoint, tuned, prompts, LABELS).run())
+                    continue
                 lessons.append(lesson)
                 if setting.loss == "activations":
                     states.append(_matched(checkpoint, context, unlabelled[: k * setting.epochs], setting))
@@ -256,13 +300,15 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             with state.applied():
                 keep("ft", lesson, without.run())
         icl, ft = ({one: torch.stack(its) for one, its in found[kind].items()} for kind in ("icl", "ft"))
-        by_layer = _similarities(icl, ft)
-        rows, generator = [], setting.generator(7, setting.cue)
-        for to, away in ("AB", "BA"):
-            wanted = right[to], right[away]
-            for name, outputs in _exchanged(icl, ft, right, to, generator):
-                answers = minimal_pairs.answered(of_labels(last.logits_with_outputs(*outputs)), *wanted)
-                rows.append({"intervention": name, "towards": to} | answers)
+        added = setting.loss == "cache"
+        by_layer = _similarities(icl, ft, added=added)
+        generator = setting.generator(7, setting.cue)
+        rows = [
+            {"intervention": name, "towards": to}
+            | minimal_pairs.answered(of_labels(last.logits_with_outputs(*outputs)), right[to], right[away])
+            for to, away in ("AB", "BA")
+            for name, outputs in _exchanged(icl, ft, right, to, generator, added=added)
+        ]
         zsl = of_labels(last.run().logits).argmax(-1)
         summary = {
             "zsl_accuracy": torch.stack([(zsl == its).float().mean() for its in right.values()]).mean().item(),

@@ -1,5 +1,6 @@
 """A rule in contexts and trainings of many orders: means of unit vectors, what is exchanged, and what is counted."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -121,3 +122,35 @@ def test_weights_that_are_matched_come_nearer_to_the_context_and_the_model_keeps
     fused = tiny_models.random_checkpoint(tiny_models.CONFIGS["gpt2"])
     with pytest.raises(CheckpointError, match="without its queries"):
         rule_orders._matched(fused, context, prompts, setting)
+
+
+def test_a_cache_is_tuned_by_each_line_on_all_others(setting, checkpoint):
+    shown, tuning = cued_words.data("suffix", 0, "A", K, N).train, replace(setting, lr=0.05, epochs=5)
+    context = lab_lessons.context(checkpoint, TASK, shown)
+    before = [K_l.clone() for K_l in context.keys]
+    tuned = rule_orders._tuned(checkpoint, context, shown, tuning)
+    assert all(map(torch.equal, context.keys, before)) and not any(x.requires_grad for x in tuned.keys + tuned.values)
+    answers = torch.tensor(scoring.distinguishing_tokens(checkpoint, TASK, shown))
+    ends = scoring.context_ids(checkpoint, TASK, shown)[1]
+
+    def loss(prefix):
+        asked = interventions.after_context(checkpoint, prefix, [*map(TASK.prompt, shown)], LABELS)
+        for i, line in enumerate(itertools.pairwise(ends)):
+            asked.mask[i, slice(*line)] = 0
+        return torch.nn.functional.cross_entropy(asked.run().logits, answers).item()
+
+    assert loss(tuned) < loss(context) - 0.1
+    alone = lab_lessons.context(checkpoint, TASK, shown[:1])
+    of_one = rule_orders._tuned(checkpoint, alone, shown[:1], tuning)  # nothing but the first token is left to see
+    for now, then in zip(of_one.values, alone.values, strict=True):
+        assert torch.equal(now[:, :, ends[0] :], then[:, :, ends[0] :]) and not torch.equal(now, then)
+
+
+def test_what_a_tuned_cache_adds_is_its_contrast_less_that_of_the_context():
+    """Were all other parts equal, tuning that doubles the contrast would agree with it, and one that halves it not."""
+    icl = drawn(6, noise=0.0)
+    middle = {words: (icl[Lesson("A", words)] + icl[Lesson("B", words)]) / 2 for words in (0, 1)}
+    for factor, sign in ((1.5, 1), (0.5, -1)):
+        ft = {one: middle[one.words] + factor * (its - middle[one.words]) for one, its in icl.items()}
+        assert (sign * rule_orders._similarities(icl, ft, added=True)["own"]).min() > 0.8
+        assert rule_orders._similarities(icl, ft)["own"].min() > 0.8

@@ -80,9 +80,11 @@ class Pass:
         _, *read = self.record([(layer.output, 0) for layer in self.layers])
         return torch.stack(read, 1).unflatten(-1, (architectures.architecture(self.checkpoint.model).n_heads, -1))
 
-    @torch.no_grad()
     def record(self, sites: Sequence[_Site], edits: Sequence[_Edit] = ()) -> list[Tensor]:
-        """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d)."""
+        """Logits of the next token, (n, vocab), then what is at each site at the last token, (n, d).
+
+        Without gradients, unless keys and values ask for them.
+        """
         kept: dict[int, Tensor] = {}
 
         def keep(number: int, side: int, last: Tensor, *read_and_returned: Tensor) -> Tensor:
@@ -90,9 +92,10 @@ class Pass:
             return read_and_returned[1]
 
         probes = [(module, partial(keep, i, side)) for i, (module, side) in enumerate(sites)]
-        with hooks.outputs((module, partial(self._edited, change)) for module, change in (*edits, *probes)):
+        changes = [(module, partial(self._edited, change)) for module, change in (*edits, *probes)]
+        with torch.set_grad_enabled(any(K.requires_grad for K in self.keys)), hooks.outputs(changes):
             hidden = self._hidden(self._cache())
-        logits = self.checkpoint.model.get_output_embeddings()(_of(hidden, self.last))
+            logits = self.checkpoint.model.get_output_embeddings()(_of(hidden, self.last))
         return [logits, *(kept[i] for i in range(len(sites)))]
 
     @torch.no_grad()
