@@ -59,8 +59,6 @@ def similarity_explorer_fixture() -> dict:
             rows = similarity_explorer._layer_rows(each, name)
             curve = None if np.isnan(rows).any() else reporting_curve(rows)
             cases.append({"control": control, "measure": name, "curve": curve})
-    rng = np.random.default_rng(0)
-    ranked = [rng.normal(size=30).tolist(), [0.0, 0.0, 1.0, 1.0, 2.0], list(range(9, 0, -1))]
     floors = {
         name: similarity_explorer._layer_rows(finished["none"], name).mean(0).tolist()
         for name in ["sim_aou_noise", *FLOORS, ISOTROPIC]
@@ -70,15 +68,20 @@ def similarity_explorer_fixture() -> dict:
         "cases": cases,
         "floors": floors,
         "floorOf": similarity_explorer._MEASURES,
-        "spearman": [[values, stats.spearmanr(range(len(values)), values).statistic] for values in ranked],
     }
 
 
-def reporting_curve(rows: np.ndarray) -> dict[str, list[float]]:
-    """Mean and half-width per layer, and of the mean over layers, by scipy's own interval."""
+def reporting_curve(rows: np.ndarray) -> dict:
+    """Mean and half-width per layer, and of the mean over layers, by scipy's own interval, and Spearman's.
+
+    Without ties the rank correlation is 1 - 6 sum d^2 / (n (n^2 - 1)), with the differences d of the ranks.
+    """
     columns = [*rows.T, rows.mean(1)]
     ends = [stats.t.interval(0.95, len(c) - 1, c.mean(), stats.sem(c)) for c in columns]
-    return {"mean": [float(c.mean()) for c in columns], "half": [float((high - low) / 2) for low, high in ends]}
+    n, d = rows.shape[1], np.arange(rows.shape[1]) - rows.mean(0).argsort().argsort()
+    trend = 1 - 6 * float(d @ d) / (n * (n * n - 1))
+    half = [float((high - low) / 2) for low, high in ends]
+    return {"mean": [float(c.mean()) for c in columns], "half": half, "trend": trend}
 
 
 def test_javascript(tmp_path):
@@ -122,9 +125,10 @@ def test_diverged_seeds_are_left_out():
 def test_undefined_layers_stay_undefined_and_leave_no_mean():
     layers = table()
     layers.loc[(layers["seed"] == 2) & (layers["layer"] == 7), "sim_aou"] = np.nan
-    curves = similarity_explorer._record(layers)["curves"]
-    for numbers, others in zip(curves["sim_aou"], curves["sim_am"], strict=True):
-        assert [i for i, number in enumerate(numbers) if number == "\0"] == [7, LAYERS] and "\0" not in others
+    found = similarity_explorer._record(layers)
+    for numbers, others in zip(found["curves"]["sim_aou"], found["curves"]["sim_am"], strict=True):
+        assert [i for i, number in enumerate(numbers) if number == "\0"] == [7] and "\0" not in others
+    assert found["means"]["sim_aou"] == [None] * 3 and None not in found["means"]["sim_am"]
 
 
 # The traits and the pictures

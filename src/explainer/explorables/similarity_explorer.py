@@ -53,17 +53,23 @@ def _data(_place: Path) -> dict[str, Any]:
 
 def _record(layers: "pd.DataFrame") -> dict[str, Any] | str:
     """One condition of one task, from the table "layers" of its seeds; words where FT diverged for all."""
-    from explainer.theory import statistics  # noqa: PLC0415 - torch is slow to import
+    from scipy.stats import spearmanr  # noqa: PLC0415 - slow to import, and torch, too
+
+    from explainer.theory import statistics  # noqa: PLC0415
 
     layers = layers[layers["sim_aou"].notna().groupby(layers["setting"]).transform("any")]
     settings = layers.drop_duplicates("setting")
     if len(settings) < 2:
         return "fine-tuning diverged"
-    found: dict[str, Any] = {"n": int(layers["n_queries"].iloc[0]), "seeds": settings["seed"].tolist(), "curves": {}}
+    found: dict[str, Any] = {"n": int(layers["n_queries"].iloc[0]), "seeds": settings["seed"].tolist()}
+    found |= {"curves": {}, "means": {}}
     for name in _MEASURES:
         rows = _layer_rows(layers, name)
-        its = statistics.student(np.column_stack([rows, rows.mean(1)]))
+        its, mean = statistics.student(rows), statistics.student(rows.mean(1))
+        trend = spearmanr(np.arange(rows.shape[1]), its.estimate).statistic  # pyright: ignore[reportAttributeAccessIssue]
         found["curves"][name] = [_hundredths(its.estimate), _hundredths(its.high - its.estimate)]
+        kept = mean.estimate, mean.high - mean.estimate, trend
+        found["means"][name] = [None if np.isnan(number) else round(float(number), 3) for number in kept]
     found["noise"] = _hundredths(_layer_rows(layers, "sim_aou_noise").mean(0))
     if layers["control"].iloc[0] in _FLOORED:
         floors = {name: _layer_rows(layers, floor).mean(0) for name, floor in _MEASURES.items() if floor}
@@ -113,9 +119,10 @@ class SimilarityExplorer(Explorable):
 
         "layers", "made" and "tasks"; `tasks[task][control]` is why there is nothing, in words, or what there is: "n",
         the number of queries; "seeds"; and, as _hundredths and so within 0.005, "curves", for each of _MEASURES its
-        mean over seeds in every layer and over the layers, and the half-widths of Student's 95 % intervals over seeds;
-        "noise", the noise value of SimAOU; for _FLOORED conditions "floors" as in _MEASURES and, to 0.001,
-        "isotropic", the largest |mean| of a layer for "sim_aou_raw" with random directions in place of FT. Raises
-        ResultsError where there are no published results.
+        mean over seeds in every layer and the half-widths of Student's 95 % intervals over seeds; "noise", the noise
+        value of SimAOU; for _FLOORED conditions "floors" as in _MEASURES. To 0.001 there are "means", the mean over the
+        layers, its half-width, and the rank correlation of layer and mean; and for _FLOORED conditions "isotropic", the
+        largest |mean| of a layer for "sim_aou_raw" with random directions in place of FT. Raises ResultsError where
+        there are no published results.
         """
         return dict(_data(published_directory()))

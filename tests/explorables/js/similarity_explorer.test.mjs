@@ -3,17 +3,18 @@ import test from "node:test";
 import * as module from "#explorables/similarity_explorer.js";
 import { close, fixture } from "./support.mjs";
 
-const { data, cases, floors, floorOf, spearman } = fixture("similarity_explorer");
+const { data, cases, floors, floorOf } = fixture("similarity_explorer");
 const START = { data, task: "sst2", measure: "sim_aou", normalised: true, control: "none", against: "untrained" };
 const stateOf = (key) => ({ ...START, measure: key === "sim_aou_raw" ? "sim_aou" : key, normalised: key !== "sim_aou_raw" });
 const near = (actual, expected, tolerance) => close(actual, expected, tolerance / Math.max(1, ...expected.map(Math.abs)));
 
-test("curves are Python's to two digits", () => {
+test("curves are Python's to two digits, means and rank correlations to three", () => {
   for (const { control, measure, curve } of cases) {
-    const own = module.curve(stateOf(measure), control), all = [...own.layers, own.mean];
-    if (!curve) { assert.ok(all.every(([v]) => isNaN(v))); continue; }
-    near(all.map(([v]) => v), curve.mean, 0.00501);
-    near(all.map(([, h]) => h), curve.half, 0.00501);
+    const { layers, mean, trend } = module.curve(stateOf(measure), control);
+    if (!curve) { assert.ok([...layers.map(([v]) => v), mean[0], trend].every(isNaN)); continue; }
+    near(layers.map(([v]) => v), curve.mean.slice(0, -1), 0.00501);
+    near(layers.map(([, h]) => h), curve.half.slice(0, -1), 0.00501);
+    near([...mean, trend], [curve.mean.at(-1), curve.half.at(-1), curve.trend], 0.000501);
   }
 });
 
@@ -28,11 +29,6 @@ test("floors are those of the measure", () => {
   const kept = module.floors(START, "ascent").lines;
   assert.deepEqual(kept.map(([name]) => name), ["noise value"], "the others are kept for two conditions only");
   assert.deepEqual(module.floors(START, "flipped-context").lines, []);
-});
-
-test("rank correlations are scipy's", () => {
-  for (const [values, rho] of spearman) close(module.spearman(values), rho, 1e-12);
-  assert.equal(module.spearman([1, 2, NaN]), NaN);
 });
 
 test("what is not there says why", () => {

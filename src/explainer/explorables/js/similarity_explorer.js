@@ -1,6 +1,6 @@
 // Stored similarities in each layer, beside their floors; similarity_explorer.py gives them in hundredths, a character each.
 
-import { dot, mean, sum } from "./algebra.js";
+import { mean } from "./algebra.js";
 import { SMALL, colour, group, line, panel, path, plane, rect, tag, through, words } from "./drawing.js";
 import { explorable } from "./frame.js";
 import { fixed } from "./numbers.js";
@@ -28,12 +28,12 @@ export function reasonAgainst({ data, task }, control) {
   return typeof found === "object" ? "" : found ?? "not part of the study";
 }
 
-// One condition, or null: [value, half-width] per layer and of their mean
+// One condition, or null: [value, half-width] per layer and of their mean, and the rank correlation of layer and value
 export function curve(state, control) {
   if (!control || reasonAgainst(state, control)) return null;
-  const { n, seeds, curves } = state.data.tasks[state.task][control];
-  const [values, halves] = curves[keyOf(state)].map(numbers), all = values.map((v, i) => [v, halves[i]]);
-  return { n, seeds, layers: all.slice(0, -1), mean: all.at(-1) };
+  const { n, seeds, curves, means } = state.data.tasks[state.task][control], key = keyOf(state);
+  const [values, halves] = curves[key].map(numbers), [value, half, trend] = means[key].map((x) => x ?? NaN);
+  return { n, seeds, layers: values.map((v, i) => [v, halves[i]]), mean: [value, half], trend };
 }
 
 // Floors: lines [name, dash, values per layer]; the largest size of a layer's mean for random directions
@@ -44,14 +44,7 @@ export function floors(state, control) {
   return { lines, isotropic: (key === "sim_aou_raw" && found?.isotropic) || NaN };
 }
 
-// Spearman's rank correlation of layer and value: ranks, less their mean
-const ranks = (a) => a.map((v) => sum(a.map((w) => Math.sign(v - w))) / 2);
-export function spearman(values) {
-  const x = ranks(values.map((_, i) => i)), y = ranks(values);
-  return dot(x, y) / Math.sqrt(dot(x, x) * dot(y, y));
-}
-
-const withInterval = ([v, h]) => (isNaN(v) ? "not measured" : fixed(v) + (isNaN(h) ? "" : ` (${fixed(v - h)} to ${fixed(v + h)})`));
+const withInterval = ([v, h]) => (isNaN(v) ? "not measured" : fixed(v, 3) + (isNaN(h) ? "" : ` (${fixed(v - h, 3)} to ${fixed(v + h, 3)})`));
 const sample = ({ n, seeds }) => `n = ${n}, ${seeds.length > 5 ? `${seeds.length} seeds` : `seeds ${seeds.join(" ")}`}`;
 
 const shown = (state) => [state.control, state.against].map((control) => ({ control, found: curve(state, control) }));
@@ -130,7 +123,7 @@ export default explorable({
   panels: (state) => [curves(state), means(state)],
   describe,
   answers: (state) => {
-    const trends = shown(state).map(({ found }) => (found ? spearman(found.layers.map(([v]) => v)) : NaN));
+    const trends = shown(state).map(({ found }) => found?.trend ?? NaN);
     return [["rank correlation of layer and drawn value: shown; beside it", trends.map((r) => (isNaN(r) ? "none" : fixed(r))).join("; ")]];
   },
   extend: (root, { data }) => { root.querySelector(".explorable-hint").append(` ${data.made}`); },
