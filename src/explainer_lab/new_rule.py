@@ -163,29 +163,14 @@ def _label_votes(
     return torch.stack(found)
 
 
-def _voted(rules: _Rules, lesson: Lesson) -> tuple[Int[np.ndarray, "3 n"], list[dict[str, Any]]]:
-    """Labels with most votes of chosen heads, of all heads, and of the best head; and how often each head agrees.
-
-    Heads are chosen by how often they agree with the model about the other set of words, after the same context.
-    """
+def _voted(rules: _Rules, lesson: Lesson) -> Int[np.ndarray, " n"]:
+    """Labels with most votes of the heads that agree most often with the model about the other set of words."""
     examples = rules.demonstrations(lesson)
     others = list(map(TASK.prompt, rules.examples("A", rules.words[1 - lesson.words])))
-    prefix, agree, found = rules.context(examples), [], []
-    for prompts in (others, rules.prompts):
-        answers = torch.from_numpy(rules.see(rules.checkpoint, prefix, prompts)[1])
-        found.append(_label_votes(rules.checkpoint, examples, prompts))
-        agree.append((found[-1].argmax(-1) == answers[:, None, None]).float().mean(0))
-    chosen = circuits.strongest_heads(agree[0], N_HEADS)
-    layers, heads = map(list, zip(*chosen, strict=True))
-    of_queries = found[1]
-    totals = of_queries[:, layers, heads].sum(1), of_queries.sum((1, 2)), of_queries[:, layers[0], heads[0]]
-    is_chosen = torch.zeros(agree[0].shape, dtype=torch.bool)
-    is_chosen[layers, heads] = True
-    attention = of_queries.sum(-1).mean(0)
-    table = on_checkpoint.by_head(
-        {"agrees": agree[1], "agrees_others": agree[0], "chosen": is_chosen, "attention": attention}
-    )
-    return np.stack([total.argmax(-1).numpy() for total in totals]), table
+    answers = torch.from_numpy(rules.see(rules.checkpoint, rules.context(examples), others)[1])
+    agree = _label_votes(rules.checkpoint, examples, others).argmax(-1) == answers[:, None, None]
+    layers, heads = map(list, zip(*circuits.strongest_heads(agree.float().mean(0), N_HEADS), strict=True))
+    return _label_votes(rules.checkpoint, examples, rules.prompts)[:, layers, heads].sum(1).argmax(-1).numpy()
 
 
 # Contexts and trainings.
@@ -286,17 +271,10 @@ def _given(
         yield {"rule": rule, "query": i, "word": word} | {name: int(its[i]) for name, its in labels.items()}
 
 
-def _votes(rules: _Rules, found: _Found) -> Tables:
-    """What is voted after the first set of words, beside the answers after it, after the other set, and reordered."""
-    k, answers, heads = rules.setting.k, [], []
+def _votes(rules: _Rules, found: _Found) -> Iterator[dict[str, Any]]:
+    """What is voted after the first set of words, beside the answers after it and after the other set."""
     for rule in "AB":
-        lesson = Lesson(rule, 0)
-        voted, table = _voted(rules, lesson)
-        more: dict[str, np.ndarray] = dict(zip(("vote", "vote_all", "vote_best"), voted, strict=True))
-        more["icl_reordered"] = found.answers["ICL reordered", k, lesson]
-        answers += _given(rules, found, rule, {"icl": ("ICL", k)}, **more)
-        heads += [{"rule": rule} | row for row in table]
-    return {"answers": as_columns(answers), "heads": as_columns(heads)}
+        yield from _given(rules, found, rule, {"icl": ("ICL", rules.setting.k)}, vote=_voted(rules, Lesson(rule, 0)))
 
 
 # Interventions.
@@ -394,7 +372,7 @@ class NewRule(OnCheckpoint[_NewRuleSetting]):
         changes = list(_changes(rules, found))
         tables: Tables = {"settings": _summary(rules, found, changes), "changes": as_columns(changes)}
         if setting.training == "none":
-            tables |= _votes(rules, found)
+            tables["answers"] = as_columns(list(_votes(rules, found)))
         elif setting.lessons == "all":
             layers = minimal_pairs.similarities(found.outputs, setting.k, setting.epochs)
             tables["settings"] |= minimal_pairs.means(layers)

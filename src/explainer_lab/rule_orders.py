@@ -175,16 +175,7 @@ def _matched(checkpoint: Checkpoint, context: Prefix, prompts: Sequence[str], se
     own = [KeysValues.of(layer).map(Tensor.clone) for layer in layers]
     weights = [W for layer in layers for part in (layer.key, layer.value) for W in part.module.parameters()]
     losses, adam = [], torch.optim.Adam(weights, setting.lr)
-
-    def restore() -> None:
-        for layer, its in zip(layers, own, strict=True):
-            for W, W_0 in zip(KeysValues.of(layer), its, strict=True):
-                if W is not None and W_0 is not None:
-                    W.copy_(W_0)
-        for W in weights:
-            W.requires_grad_(False)
-
-    with hooks.restoring(restore), torch.enable_grad():
+    with finetuning.restored(weights), torch.enable_grad():
         for W in weights:
             W.requires_grad_(True)
         for its, t in zip(steps, targets, strict=True):
@@ -275,7 +266,7 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             found[kind][lesson].append(states.attention)
             is_right[kind].append((of_labels(states.logits).argmax(-1) == right[lesson.task]).float().mean().item())
 
-        n, runs, lessons, states, lost = k * setting.epochs, [], [], [], 0
+        n, runs, lost = k * setting.epochs, [], 0
         for lesson, examples in shown.items():
             answers = finetuning.answer_lengths(checkpoint, TASK, examples) if setting.loss == "answers" else None
             for its, seed in _ordered(setting, examples):
@@ -285,19 +276,19 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
                     tuned = _tuned(checkpoint, context, its, setting)
                     keep("ft", lesson, interventions.after_context(checkpoint, tuned, prompts, LABELS).run())
                     continue
-                lessons.append(lesson)
                 if setting.loss == "activations":
-                    states.append(_matched(checkpoint, context, unlabelled[: k * setting.epochs], setting))
+                    with _matched(checkpoint, context, unlabelled[:n], setting).applied():
+                        keep("ft", lesson, without.run())
                     continue
                 ids = finetuning.training_ids(checkpoint, TASK, its)
-                runs.append(finetuning.Run(finetuning.repeat_epochs(ids, setting.epochs, seed), setting.lr, answers))
-        if runs:
-            states = [its[n] for its in finetuning.fine_tune_runs(checkpoint, runs, [n], progress=progress)]
-        for lesson, state in zip(lessons, states, strict=True):
-            if state.diverged_at is not None:
+                steps = finetuning.repeat_epochs(ids, setting.epochs, seed)
+                runs.append((lesson, finetuning.Run(steps, setting.lr, answers)))
+        after = finetuning.fine_tune_runs(checkpoint, [run for _, run in runs], [n], progress=progress) if runs else []
+        for (lesson, _), its in zip(runs, after, strict=True):
+            if its[n].diverged_at is not None:
                 lost += 1
                 continue
-            with state.applied():
+            with its[n].applied():
                 keep("ft", lesson, without.run())
         icl, ft = ({one: torch.stack(its) for one, its in found[kind].items()} for kind in ("icl", "ft"))
         added = setting.loss == "cache"
@@ -314,7 +305,7 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             "zsl_accuracy": torch.stack([(zsl == its).float().mean() for its in right.values()]).mean().item(),
             "icl_accuracy": float(np.mean(is_right["icl"])),
             "ft_accuracy": float(np.mean(is_right["ft"])),
-            "note": f"{lost} of {len(states)} trainings diverged" if lost else "",
+            "note": f"{lost} of {len(runs)} trainings diverged" if lost else "",
         }
         return Computed(
             {

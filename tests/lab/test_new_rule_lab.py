@@ -9,7 +9,7 @@ from published_grids import INTERVENTIONS
 from toy_study import column, rows
 
 from explainer.compare import cued_words
-from explainer.compare.cued_words import CUES, LABELS
+from explainer.compare.cued_words import CUES, LABELS, TASK
 from explainer.data import tasks
 from explainer.models import circuits, interventions, scoring
 from explainer_lab import minimal_pairs, new_rule
@@ -106,18 +106,13 @@ def test_a_vote_is_the_attention_to_the_answers_with_a_label(rules, checkpoint):
 
 
 def test_heads_are_chosen_on_words_that_are_not_reported(rules, of_contexts):
-    for rule in "AB":
-        heads = rows(of_contexts["heads"], rule=rule)
-        chosen = sorted(heads, key=lambda row: -row["agrees_others"])[: new_rule.N_HEADS]
-        least = min(row["agrees_others"] for row in chosen)
-        assert sum(row["chosen"] for row in heads) == min(new_rule.N_HEADS, len(heads))
-        assert all(row["agrees_others"] >= least for row in heads if row["chosen"])
-    given = rows(of_contexts["answers"], rule="A")
-    votes = new_rule._label_votes(rules.checkpoint, rules.demonstrations(LESSONS[0]), rules.prompts)
-    assert column(of_contexts["answers"], "vote_all", rule="A") == votes.sum((1, 2)).argmax(-1).tolist()
-    layer, head = next((r["layer"], r["head"]) for r in rows(of_contexts["heads"], rule="A"))
-    agrees = np.mean([v == row["icl"] for v, row in zip(votes[:, layer, head].argmax(-1).tolist(), given, strict=True)])
-    assert rows(of_contexts["heads"], rule="A")[0]["agrees"] == pytest.approx(agrees)
+    shown, others = rules.demonstrations(LESSONS[0]), [*map(TASK.prompt, rules.demonstrations(Lesson("A", 1)))]
+    answers = torch.from_numpy(rules.see(rules.checkpoint, rules.context(shown), others)[1])
+    votes, asked = (new_rule._label_votes(rules.checkpoint, shown, its) for its in (others, rules.prompts))
+    agree = (votes.argmax(-1) == answers[:, None, None]).float().mean(0).flatten()
+    chosen = agree.argsort(descending=True)[: new_rule.N_HEADS]
+    voted = asked.flatten(1, 2)[:, chosen].sum(1).argmax(-1)
+    assert column(of_contexts["answers"], "vote", rule="A") == voted.tolist()
 
 
 def test_similarities_are_those_of_minimal_pairs(tables, rules, checkpoint, trained):

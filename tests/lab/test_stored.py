@@ -31,7 +31,7 @@ OF_SOME = {
     "agreement": {"directions", "layers", "pairs"},
     "minimal_pairs": {"interventions"},
     "shared_part": {"queries"},
-    "new_rule": {"answers", "heads", "interventions", "layers", "strengths"},
+    "new_rule": {"answers", "interventions", "layers", "strengths"},
     "trained_control": {"swaps"},
     "vote": {"edits", "heads", "queries"},
     "label_lines": {"exchanges", "kernels", "layers", "lines"},

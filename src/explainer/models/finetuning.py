@@ -92,7 +92,7 @@ class FineTuned:
             raise DivergenceError(f"{self.checkpoint.name}: {how}.")
         layers = architectures.architecture(self.checkpoint.model).layers
         modules = dict.fromkeys(part.module for layer in layers for part in (layer.key, layer.value))
-        with _restored([parameter for module in modules for parameter in module.parameters(recurse=False)]):
+        with restored([parameter for module in modules for parameter in module.parameters(recurse=False)]):
             for layer, update in zip(layers, self.update, strict=True):
                 for W, dW in zip(KeysValues.of(layer), update, strict=True):
                     if dW is not None:
@@ -134,7 +134,7 @@ class FineTuned:
 
 
 @contextmanager
-def _restored(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+def restored(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
     """Whatever happens in a `with` block, afterwards the parameters hold what they held before it."""
     own = [(parameter, parameter.detach().clone(), parameter.requires_grad) for parameter in parameters]
 
@@ -250,7 +250,7 @@ def fine_tune_every_weight(
     """
     model, asked = checkpoint.model, run.asked()
     parameters = list(model.parameters())
-    with _restored(parameters):
+    with restored(parameters):
         model.requires_grad_(True)
         for t in trange(0, len(asked), batch, desc="training", unit="step", leave=False, disable=not progress):
             with torch.enable_grad():
