@@ -161,15 +161,24 @@ function free(target, legend, sizes) {
     if (trace.mode.includes("lines") && trace.line.width) taken.push(...ink);
   }
   for (const node of target.querySelectorAll(".annotation-text-g, [class$='tick'] text, [class^='g-'][class$='title'], .shapelayer path")) {
-    const box = boxIn(target, node), [left, top, right, bottom] = box;
-    if (node.localName !== "path" || Math.min(right - left, bottom - top) < 4) taken.push(box); // of shapes, the lines
+    const ends = boxIn(target, node), [left, top, right, bottom] = ends, line = node.localName === "path";
+    if (!line || Math.min(right - left, bottom - top) < 4) taken.push(line ? box(...ends, 4) : ends); // of shapes, the lines
   }
-  const meets = (a) => a[0] < 0 || a[1] < 0 || a[2] > full.width || a[3] > full.height || taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
+  const meets = (a, boxes) => a[0] < 0 || a[1] < 0 || a[2] > full.width || a[3] > full.height || boxes.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
   const away = (a, boxes) => Math.min(...boxes.map((b) => Math.hypot(Math.max(0, b[0] - a[2], a[0] - b[2]), Math.max(0, b[1] - a[3], a[1] - b[3]))));
-  const places = [];
-  for (const [k, trace] of legend.entries()) {
-    const [w, h] = sizes[k], lines = trace.mode.includes("lines"), its = traces.filter((other) => other.index === trace.index || (trace.legendgroup && other.legendgroup === trace.legendgroup));
-    const around = its.flatMap((each) => {
+  const placed = (panel) => { // all names in one panel, or with none given each where it can
+    const places = [], near = [...taken];
+    for (const [k, trace] of legend.entries()) {
+      const place = placeOf(trace, sizes[k], panel, near);
+      if (!place) return null;
+      places.push(place);
+      near.push(box(place[0], place[1], place[0] + sizes[k][0], place[1] + sizes[k][1], 3));
+    }
+    return places;
+  };
+  const placeOf = (trace, [w, h], panel, near) => {
+    const lines = trace.mode.includes("lines"), its = traces.filter((other) => other.index === trace.index || (trace.legendgroup && other.legendgroup === trace.legendgroup));
+    const around = its.filter(({ xaxis }) => !panel || xaxis === panel).flatMap((each) => {
       const points = pointsOf(each), [x, y] = axesOf(each), last = x._offset + x._length === full._size.l + full._size.w ? full.width : x._offset + x._length;
       return (lines ? points.reverse() : points).flatMap(([px, py, i], nth) => {
         const [x0, x1, y0, y1] = each.mode.includes("markers") ? spread(each, i) : [px, px, py, py];
@@ -179,12 +188,10 @@ function free(target, legend, sizes) {
       });
     });
     const [own, others] = [true, false].map((mine) => [...inked].flatMap(([trace, boxes]) => (its.includes(trace) === mine ? boxes : [])));
-    const place = around.find(([a, b]) => { const at = [a, b, a + w, b + h]; return !meets(at) && away(at, own) + 2 < away(at, others); });
-    if (!place) return null;
-    places.push(place);
-    taken.push([place[0], place[1], place[0] + w, place[1] + h]);
-  }
-  return places;
+    const clear = (least) => ([a, b]) => { const at = [a, b, a + w, b + h]; return !meets(at, near) && away(at, others) > Math.max(away(at, own) + 2, least); };
+    return (lines && around.find(clear(25))) || around.find(clear(0)); // a name between two curves is neither's
+  };
+  return [...new Set(traces.map(({ xaxis }) => xaxis)), null].reduce((found, panel) => found ?? placed(panel), null);
 }
 
 // The figure for the width that it has now
