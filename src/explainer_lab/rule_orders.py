@@ -5,8 +5,8 @@ u(h) = h / |h|, for the attention outputs where a query is decided, keeps what t
 mean_o u_ICL(B, o) for contexts with the rules A and B of `new_rule`, f alike for keys and values trained on the same
 lines. *Installed*: the trainings of one half of the orders stand in place of the contexts, those of the other half are
 what they are compared with. That is what a context would give if it were this training, up to the order. A training of
-the context's cache starts at the context: f is then what it adds, mean_o u_FT - mean_o u_ICL of both rules. The plan
-and the predictions, from before the runs, are in published/PLANS.md.
+the context's cache starts at the context, as the second half of a training starts at its first: f is then what is
+added, mean_o u_FT - mean_o u_ICL of both rules. The plan and the predictions are in published/PLANS.md.
 """
 
 import itertools
@@ -41,6 +41,7 @@ LOSSES: Mapping[str, str] = {
     "answers": "that of the answers",
     "activations": "the distance from the attention outputs in the context, for other words without labels, by Adam",
     "cache": "that of the answers, in the context's own keys and values with each line left out in turn, by Adam",
+    "second half": "that of the answers; the training after half of its epochs stands in place of the context",
 }
 
 _FURTHER = 10_000
@@ -234,13 +235,7 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
         return 1, len(LESSONS) * setting.orders
 
     def compute(self, setting: _RuleOrdersSetting, *, progress: bool) -> Computed:
-        """One setting.
-
-        - "settings": right answers without a lesson, after contexts and trainings, as means over orders and lessons,
-        and the agreements as means over layers;
-        - "layers": the agreements by layer;
-        - "interventions": answers with a part of a contrast, by what is put in.
-        """
+        """One setting; published/README.md says what the tables have."""
         checkpoint, k = self._load(setting.checkpoint), setting.k
         data = {rule: cued_words.data(setting.cue, setting.seed, rule, 2 * k, setting.n_queries) for rule in "AB"}
         shown = {one: data[one.task].train[one.words * k : (one.words + 1) * k] for one in LESSONS}
@@ -251,8 +246,7 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             further = cued_words.data(setting.cue, setting.seed + _FURTHER, "A", 4, k * (setting.epochs + 1)).test
             unlabelled = [TASK.prompt(one) for one in further if one.fields["word"] not in asked]
         right = {rule: torch.tensor([query.label for query in its.test]) for rule, its in data.items()}
-        prompts = [*map(TASK.prompt, queries)]
-        tokens = torch.tensor(scoring.label_tokens(checkpoint, TASK, queries))
+        prompts, tokens = [*map(TASK.prompt, queries)], torch.tensor(scoring.label_tokens(checkpoint, TASK, queries))
         without = interventions.without_context(checkpoint, scoring.encode(checkpoint, ""), prompts, LABELS)
         last = without.at_last()  # before a training: the other tokens pass with the model's own weights
 
@@ -266,12 +260,14 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
             found[kind][lesson].append(states.attention)
             is_right[kind].append((of_labels(states.logits).argmax(-1) == right[lesson.task]).float().mean().item())
 
-        n, runs, lost = k * setting.epochs, [], 0
+        n, runs, lost, halved = k * setting.epochs, [], 0, setting.loss == "second half"
+        stages = {n // 2: "icl", n: "ft"} if halved else {n: "ft"}
         for lesson, examples in shown.items():
-            answers = finetuning.answer_lengths(checkpoint, TASK, examples) if setting.loss == "answers" else None
+            answers = None if setting.loss == "text" else finetuning.answer_lengths(checkpoint, TASK, examples)
             for its, seed in _ordered(setting, examples):
                 context = lab_lessons.context(checkpoint, TASK, its)
-                keep("icl", lesson, interventions.after_context(checkpoint, context, prompts, LABELS).run())
+                if not halved:
+                    keep("icl", lesson, interventions.after_context(checkpoint, context, prompts, LABELS).run())
                 if setting.loss == "cache":
                     tuned = _tuned(checkpoint, context, its, setting)
                     keep("ft", lesson, interventions.after_context(checkpoint, tuned, prompts, LABELS).run())
@@ -283,15 +279,16 @@ class RuleOrders(OnCheckpoint[_RuleOrdersSetting]):
                 ids = finetuning.training_ids(checkpoint, TASK, its)
                 steps = finetuning.repeat_epochs(ids, setting.epochs, seed)
                 runs.append((lesson, finetuning.Run(steps, setting.lr, answers)))
-        after = finetuning.fine_tune_runs(checkpoint, [run for _, run in runs], [n], progress=progress) if runs else []
+        after = runs and finetuning.fine_tune_runs(checkpoint, [run for _, run in runs], stages, progress=progress)
         for (lesson, _), its in zip(runs, after, strict=True):
             if its[n].diverged_at is not None:
                 lost += 1
                 continue
-            with its[n].applied():
-                keep("ft", lesson, without.run())
+            for step, kind in stages.items():
+                with its[step].applied():
+                    keep(kind, lesson, without.run())
         icl, ft = ({one: torch.stack(its) for one, its in found[kind].items()} for kind in ("icl", "ft"))
-        added = setting.loss == "cache"
+        added = halved or setting.loss == "cache"
         by_layer = _similarities(icl, ft, added=added)
         generator = setting.generator(7, setting.cue)
         rows = [

@@ -154,3 +154,24 @@ def test_what_a_tuned_cache_adds_is_its_contrast_less_that_of_the_context():
         ft = {one: middle[one.words] + factor * (its - middle[one.words]) for one, its in icl.items()}
         assert (sign * rule_orders._similarities(icl, ft, added=True)["own"]).min() > 0.8
         assert rule_orders._similarities(icl, ft)["own"].min() > 0.8
+
+
+def test_the_second_half_of_a_training_stands_beside_its_first(setting, checkpoint):
+    """With one order of each lesson's lines: both states are those of the training that is stopped there."""
+    halved = replace(setting, loss="second half", orders=1, epochs=2, lr=0.05)
+    found, seen, runs = RuleOrders().compute(halved, progress=False).tables, {K: {}, 2 * K: {}}, []
+    for lesson in LESSONS:
+        data = cued_words.data("suffix", 0, lesson.task, 2 * K, N)
+        shown = data.train[lesson.words * K : (lesson.words + 1) * K]
+        ((examples, seed),) = rule_orders._ordered(halved, shown)
+        ids = finetuning.repeat_epochs(finetuning.training_ids(checkpoint, TASK, examples), 2, seed)
+        runs.append(finetuning.Run(ids, 0.05, finetuning.answer_lengths(checkpoint, TASK, shown)))
+    prompts = [TASK.prompt(query) for query in data.test]
+    without = interventions.without_context(checkpoint, scoring.encode(checkpoint, ""), prompts, LABELS)
+    for n, of in seen.items():
+        stopped = [replace(run, sequences=run.sequences[:n]) for run in runs]
+        for lesson, its in zip(LESSONS, finetuning.fine_tune_runs(checkpoint, stopped, [n]), strict=True):
+            with its[n].applied():
+                of[lesson] = without.run().attention[None]
+    expected = rule_orders._similarities(seen[K], seen[2 * K], added=True)["own"]
+    torch.testing.assert_close(torch.tensor(found["layers"]["own"]).double(), expected, atol=1e-3, rtol=1e-2)
