@@ -234,7 +234,7 @@ def test_floors_and_ceilings_of_the_upper_third():
     for low, high in ends.items():
         share = table_intervals.of_means(by_draw, lambda m, a=low, b=high: (m["own"] - m[a]) / (m[b] - m[a]))
         said.add(f"{share.estimate:.2f}")
-    found = sentence("floors_and_ceilings", "whichever side gets it") + sentence("floors_and_ceilings", "reach 0.78")
+    found = sentence("floors_and_ceilings", "its floor is 0.30") + sentence("floors_and_ceilings", "reach 0.78")
     assert said == numbers(found)
 
 
@@ -759,7 +759,7 @@ def test_second_gpt_head_11_2_from_within():
     assert {f"{each:.2f}" for each in over[:3]} <= numbers(sentence("second_gpt", "At the end a new line writes"))
     moved = results("keys-gemma", "exchanges").query("site == 'word and arrow' and block == 8")
     suffix, first = (contrast_results.attention_moved(moved[moved["cue"] == cue]) for cue in ("suffix", "first word"))
-    said = sentence("second_gpt", "**It finds suffixes by the word.**")
+    said = sentence("second_gpt", "**For suffixes the word steers attention.**")
     assert {f"{each:.2f}" for each in (*suffix[:3], first.estimate)} == numbers(said.replace("11.2", ""))
     follow = moved[moved["cue"] == "suffix"]["next"].mean()
     assert f"{100 * follow:.0f} of 100 answers follow" in said
@@ -904,7 +904,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     assert all(0.115 < each < 0.14 for each in shares["ft_along_icl"])  # "about an eighth", "about a seventh"
     assert all(1 / 7 < each < 1 / 5 for each in shares["installed_along_ft"])  # "about a sixth"
     assert max(shares["context_along_ft"]) < min(shares["ft_along_icl"])  # "less"
-    for page, about in (("story", "What training keys and values"), ("verdict", "What this training shares")):
+    for page, about in (("story", "What this training shares"), ("verdict", "What this training shares")):
         assert "about an eighth" in sentence(page, about) and "only about a sixth" in sentence(page, about)
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
