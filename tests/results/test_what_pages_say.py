@@ -800,6 +800,12 @@ def test_second_gpt_the_books_other_questions():
     gained = statistics.student(right["blocked"] - right["control"])
     said = re.findall(r"\d+", sentence("second_gpt", "A cue is learned even"))
     assert [f"{100 * each:.0f}" for each in gained[:3]] == said[:3]
+    like, trained = rows[verdict.OF_RULE], results("rule-strongest-gemma").groupby("cue")
+    said = sentence("second_gpt", "Training every weight does teach")
+    assert {f"{value:.3f}" for value in like.measured[:3]} | {f"{like.ceiling.estimate:.2f}"} <= numbers(said)
+    assert {f"{value:.2f}" for value in like.share[:3]} <= numbers(said)
+    right = [trained.get_group(cue)[of].mean() for of in ("ft_accuracy", "icl_accuracy") for cue in ("suffix", "first word")]
+    assert right[1] == 1 and {f"{100 * each:.0f}" for each in (right[0], *right[2:])} <= set(re.findall(r"\d+", said))
     chosen = results("choose-word-pairs-gemma")
     assert chosen["ft_accuracy"].max() <= 1 / 24 + 1e-3 and chosen["icl_accuracy"].min() > 0.7
     assert chosen.groupby("task")["ft_accuracy"].max()["capitals"] == 0
