@@ -81,7 +81,9 @@ def test_the_tables_of_the_page():
     row = one["rows"]["new rule: learned"]
     none = one | {"rows": {"new rule: learned": row | {"share": None}}}
     found = scoreboard.shares({"a": one, "b": none})
-    assert list(found.index) == [("carried by one vector", "a"), ("new rule: learned", "a"), ("new rule: learned", "b")]
-    assert list(found["share of the way"].str.replace("\N{NO-BREAK SPACE}", " "))[1:] == ["0.53 [0.46, 0.60]", "none"]
+    rows = [("carried by one vector", "a"), (verdict.LEARNED, "a"), (verdict.LEARNED, "b"), (verdict.OF_RULE, "a")]
+    assert list(found.index) == rows
+    shares = found["share of the way"].str.replace("\N{NO-BREAK SPACE}", " ")
+    assert list(shares)[1:3] == ["0.53 [0.46, 0.60]", "none"]
     (shown,) = scoreboard.models({"a": one}).to_dict("records")
     assert shown["k"] == "16" and shown["tasks and cues"] == "category, first word, suffix, capitals, past"

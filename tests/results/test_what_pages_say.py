@@ -365,7 +365,7 @@ def test_new_rule_what_a_new_rule_shares():
     assert falls <= numbers(sentence("new_rule", "Different words lower the cosine by 0.002"))
     of_way = [contrast_results.similarities(its)["own / sqrt(C F)"] for _, its in upper.groupby("cue")]
     typed = {f"{each.estimate:.2f}" for each in of_way[1:]}  # first words and suffixes
-    assert typed <= numbers(sentence("new_rule", "Are the algorithms different"))
+    assert typed <= numbers(sentence("new_rule", "Two training runs on categories"))
     assert f"{found['own / sqrt(C F)'].estimate:.1f}" == "0.1"  # "a tenth of the way"
 
 
@@ -804,7 +804,8 @@ def test_second_gpt_the_books_other_questions():
     said = sentence("second_gpt", "Training every weight does teach")
     assert {f"{value:.3f}" for value in like.measured[:3]} | {f"{like.ceiling.estimate:.2f}"} <= numbers(said)
     assert {f"{value:.2f}" for value in like.share[:3]} <= numbers(said)
-    right = [trained.get_group(cue)[of].mean() for of in ("ft_accuracy", "icl_accuracy") for cue in ("suffix", "first word")]
+    cues = "suffix", "first word"
+    right = [trained.get_group(cue)[of].mean() for of in ("ft_accuracy", "icl_accuracy") for cue in cues]
     assert right[1] == 1 and {f"{100 * each:.0f}" for each in (right[0], *right[2:])} <= set(re.findall(r"\d+", said))
     chosen = results("choose-word-pairs-gemma")
     assert chosen["ft_accuracy"].max() <= 1 / 24 + 1e-3 and chosen["icl_accuracy"].min() > 0.7
@@ -914,6 +915,14 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         assert "about an eighth" in sentence(page, about) and "only about a sixth" in sentence(page, about)
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
+    cached, upper = results("orders-cache"), results("orders-cache", "layers").query("layer >= 20")
+    means = upper.groupby(["cue", "seed"])[["own", "other", "contexts", "trainings"]].mean()
+    possible = (means["contexts"] * means["trainings"]) ** 0.5
+    for of, about in (("own", "[Context Tuning]"), ("other", "We predicted that different words")):
+        of_it = (means[of] / possible).groupby("cue").mean()
+        assert {f"{value:.2f}" for value in of_it.round(2)} <= numbers(sentence("new_rule", about)), of_it
+    right = cached.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean().to_numpy().ravel()
+    assert {f"{100 * each:.0f}" for each in right} <= set(re.findall(r"\d+", sentence("new_rule", "[Context Tuning]")))
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
     said = numbers(sentence("new_rule", "Could we see such training"))
     assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= said
