@@ -258,7 +258,7 @@ def _scorecard(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace) -> Path:
     from explainer.data.files import published_directory  # noqa: PLC0415
 
-    return Path(options.results or published_directory()).expanduser()
+    return Path(options.results or published_directory()).expanduser().absolute()
 
 
 def _print_lines(lines: Iterable[str | Sequence[Sequence[str]]]) -> int:
