@@ -314,7 +314,7 @@ def test_agreement_cost_of_other_examples_is_that_of_the_verdict():
     assert f"or {row.ceiling.estimate:.2f} in the first figure." in said
     assert "We find {:.3f} [{:.3f}, {:.3f}],".format(*row.measured[:3]).replace("-", "−") in said
     means = results("shared-part", "layers").query("layer >= 20").groupby("seed").mean(numeric_only=True)
-    C, F, s = (means[name].mean() for name in ("contexts", "trainings", "own"))
+    C, F, s = (round(means[name].mean(), 2) for name in ("contexts", "trainings", "own"))
     assert numbers(sentence("agreement", "Two contexts on different examples have")) == {f"{C:.2f}", f"{F:.2f}"}
     assert numbers(sentence("agreement", "On the *same* examples")) == {f"{((1 - C) * (1 - F)) ** 0.5:.3f}"}
     assert numbers(sentence("agreement", "Nobody knows this cosine")) == {f"{s:.2f}"}
