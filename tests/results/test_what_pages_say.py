@@ -742,7 +742,7 @@ def test_vote_and_verdict_known_tasks():
 
 def test_second_gpt_answers_of_one_head():
     said = " ".join(
-        sentence("second_gpt", about) for about in ("depend on a vote, too", "Moving a fifth of its attention")
+        sentence("second_gpt", about) for about in ("depend on a vote, too", "Moving a fifth of head 11.2")
     )
     shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
         ("none", "all"), ("flat", "effect 1"), ("flat others", "effect 1"), ("flat", "attention 1"),
