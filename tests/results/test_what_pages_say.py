@@ -98,7 +98,7 @@ def test_what_makes_it_learning_what_a_cut_takes():
 def test_idea_it_inspired_gain_on_another_genre():
     _, *larger = language_model_results.change_at_budgets("plain", "momentum", other_genre=True).values()
     assert all(gain.low < 0 < gain.high for gain in larger)
-    assert {f"{each:.3f}" for gain in larger for each in gain} <= numbers(sentence("idea_it_inspired", "news articles"))
+    assert "no gain from momentum is seen" in sentence("idea_it_inspired", "news articles")
 
 
 def test_verdict_whole_answers_of_the_shared_part():
