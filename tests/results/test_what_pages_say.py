@@ -138,10 +138,11 @@ def test_agreement_thirds():
     places = {
         "story": "On this scale context and training",
         "claims": "in the upper layers",
-        "verdict": "Let 0 be another task",
     }
     for page, about in places.items():
         assert typed <= numbers(sentence(page, about)), page
+    places |= {"verdict": "On a scale from another task (0)"}
+    assert f"{said['context', 'another task'][-1]:.2f}" in numbers(sentence("verdict", places["verdict"]))
     assert typed <= numbers("".join(sentences("agreement", "of the way")))
     of_all = layers.groupby(["seed", "task"]).mean(numeric_only=True).groupby("seed").mean().dropna()
     own, low, high = (of_all[name].mean() for name in ("own", "context_foreign", "trainings"))
@@ -287,7 +288,7 @@ def test_agreement_without_the_pair_with_capitals():
     ]
     least = f"{statistics.holm(np.array(readings)).min():.2f}"
     assert f"(corrected p = {least})" in sentence("agreement", "**Which words taught it?**")
-    assert f"p is {least}" in sentence("verdict", "Corrected for our eight readings")
+    assert f"p is {least}" in sentence("verdict", "corrected for our eight readings")
 
 
 def test_agreement_one_worked_pair_and_all_five():
@@ -631,7 +632,7 @@ def test_vote_what_a_line_writes_and_gets():
         ratio = table_intervals.of_means(wide.reset_index(), lambda m: m[names[0]] / m[names[1]], ["seed", "cue"])
         return f"{ratio.estimate:.2f}"
 
-    values, attention = (sentence("vote", about) for about in ("The values hold labels", "The attention is another"))
+    values, attention = (sentence("vote", about) for about in ("The values hold labels", "Attention is another matter"))
     more = [float(over("written_effect", "contradicted", other)) for other in ("repeated", "new")]
     said = "({} to {} per cent more if the line".format(*(f"{100 * each - 100:.0f}" for each in more))
     assert said in sentence("what_the_context_does", "We see next to none of this")
@@ -661,7 +662,7 @@ def test_vote_what_kernel_regression_predicts():
     assert of_vote["agreement"].estimate == pytest.approx(of_mistakes[0], abs=0.005)
     shares = [f"{100 * each:.0f}" for each in (*of_vote["agreement"][:3], of_mistakes[1])]
     text = said.replace("\xa0", " ")
-    assert "of 100 mistakes it predicts {} [{}, {}], a fixed guess {}".format(*shares) in text
+    assert "of 100 mistakes it predicts {} [{}, {}], and a fixed guess {}".format(*shares) in text
     assert f"({len(wrong)} mistakes in ten draws)" in sentence("vote", "A kernel on the streams")
     gain = of_vote["gain"]
     assert {f"{each:.2f}" for each in gain[:3]} <= numbers(sentence("vote", "A kernel on the streams"))
@@ -688,7 +689,6 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     )
     for page, about, typed in (
         ("rival", "does block", training | context), ("rival", "In forty draws", larger),
-        ("verdict", "every weight teaches less about a second", training | larger),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
     right = results("blocking-trained", "answers").query("cue == 'Y' and kind == 'FT'")
@@ -741,9 +741,7 @@ def test_vote_and_verdict_known_tasks():
 
 
 def test_second_gpt_answers_of_one_head():
-    said = " ".join(
-        sentence("second_gpt", about) for about in ("depend on a vote, too", "Moving a fifth of head 11.2")
-    )
+    said = " ".join(sentence("second_gpt", about) for about in ("depend on a vote, too", "Moving a fifth of head 11.2"))
     shares = [voted("right", "edits-gemma", edit=edit, heads=heads) for edit, heads in (
         ("none", "all"), ("flat", "effect 1"), ("flat others", "effect 1"), ("flat", "attention 1"),
     )]  # fmt: skip
