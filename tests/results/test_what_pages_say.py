@@ -287,7 +287,11 @@ def test_agreement_without_the_pair_with_capitals():
         for kind in ("", "_residual")
     ]
     least = f"{statistics.holm(np.array(readings)).min():.2f}"
-    assert f"(corrected p = {least})" in sentence("agreement", "**Which words taught it?**")
+    said = sentence("agreement", "**Which words taught it?**")
+    planned = table_intervals.of_means(
+        strengths.query("layers == 'all'").assign(cost=lambda t: t["own"] - t["other"]), "cost", ["seed", "pair"]
+    )
+    assert f"(corrected p = {least})" in said and f"has p = {planned.p_value:.3f}." in said
     assert f"p is {least}" in sentence("verdict", "corrected for our eight readings")
 
 
@@ -315,7 +319,7 @@ def test_agreement_cost_of_other_examples_is_that_of_the_verdict():
     row = next(one for name, one in verdict.three_rows_of_book().items() if "examples" in name)
     said = sentence("agreement", "This *yardstick*")
     assert f"or {row.ceiling.estimate:.2f} in the first figure." in said
-    assert "We find {:.3f} [{:.3f}, {:.3f}],".format(*row.measured[:3]).replace("-", "−") in said
+    assert "a fall of {:.3f} [{:.3f}, {:.3f}].".format(*row.measured[:3]).replace("-", "−") in said
     means = results("shared-part", "layers").query("layer >= 20").groupby("seed").mean(numeric_only=True)
     C, F, s = (round(means[name].mean(), 2) for name in ("contexts", "trainings", "own"))
     assert numbers(sentence("agreement", "Two contexts on different examples have")) == {f"{C:.2f}", f"{F:.2f}"}

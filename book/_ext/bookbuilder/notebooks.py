@@ -11,7 +11,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-_MAX_LINES = 20
+_MAX_LINES, _MAX_HIDDEN = 20, 60  # a page shows one box for each hidden cell, so one long cell is better than many
 _MAX_WIDTH = 80
 SETUP = {
     "cell_type": "code",
@@ -35,8 +35,9 @@ def problems(notebook: dict) -> list[str]:
     found = [] if same else ["it has outputs, metadata of an editor, or not the common first cell"]
     for i, cell in enumerate(notebook["cells"][1:], 1):
         lines = [line for line in "".join(cell["source"]).split("\n") if line.strip()]
-        if cell["cell_type"] == "code" and len(lines) > _MAX_LINES:
-            found.append(f"cell {i} has {len(lines)} lines, {_MAX_LINES} are allowed")
+        most = _MAX_HIDDEN if "hide-cell" in cell["metadata"].get("tags", ()) else _MAX_LINES
+        if cell["cell_type"] == "code" and len(lines) > most:
+            found.append(f"cell {i} has {len(lines)} lines, {most} are allowed")
         if cell["cell_type"] == "code" and (width := max(map(len, lines), default=0)) > _MAX_WIDTH:
             found.append(f"cell {i} has a line of {width} characters, {_MAX_WIDTH} are allowed")
     return found
