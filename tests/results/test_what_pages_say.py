@@ -702,7 +702,7 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     fall, low, high = (f"{-100 * each:.0f}" for each in ten["FT"][:3])
     assert f"by {fall} [{high}, {low}] right answers" in sentence("story", "given the label away")
     said = sentence("what_the_context_does", "*blocking*")
-    assert f"gives {fall} [{high}, {low}] in 100 fewer" in said
+    assert f"every weight, {fall} [{high}, {low}] in 100 fewer" in said
     fall, low, high = (f"{-100 * each:.0f}".replace("-", "\N{MINUS SIGN}") for each in forty[:3])
     assert f"no such fall: {fall} [{high}, {low}] (" in said
 
