@@ -162,7 +162,7 @@ def test_agreement_thirds():
         for high in ("trainings", "trainings_reordered")
     ]
     same = f"{share('context_foreign', 'trainings_reordered'):.2f}"
-    assert f"on that scale the 0.42 is {same}" in sentence("agreement", "*Why are two training runs 1?*")
+    assert f"With these as 1, the 0.42 is {same}." in sentence("agreement", "*Why are two training runs 1?*")
     typed = {f"{of(shares):.2f}" for of in (min, max)}
     places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale goes"}
     for page, about in places.items():
@@ -276,7 +276,7 @@ def test_agreement_without_the_pair_with_capitals():
     residual = table_intervals.of_means(settings, "cost", ["seed", "pair"])
     assert whole.low > 0 > max(without.low, residual.low)
     said = {f"{each:.4f}" for of in (without, residual) for each in of}
-    assert said <= numbers(sentence("agreement", "Of the fall over all layers p is"))
+    assert said <= numbers(sentence("agreement", "Over all layers the fall has p"))
     strengths = results("minimal-pairs", "strengths").query("shots == k and epochs == epochs.max()")
     readings = [
         table_intervals.of_means(
@@ -311,14 +311,14 @@ def test_agreement_one_worked_pair_and_all_five():
     assert f"For the contrasts the yardstick is {of_all['yardstick'].estimate:.2f}, and the {fall[:5]} above" in said
     assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 16
     of_all = contrast_results.similarities(strengths[strengths["layers"] == "all"])
-    assert f"over all layers, {of_all['yardstick'].estimate:.3f}." in sentence("agreement", "The plan used means")
+    assert f"over all layers is {of_all['yardstick'].estimate:.3f}," in sentence("agreement", "The plan used means")
 
 
 def test_agreement_cost_of_other_examples_is_that_of_the_verdict():
     """What the second row of the verdict measures, and what descent would cost."""
     row = next(one for name, one in verdict.three_rows_of_book().items() if "examples" in name)
     said = sentence("agreement", "This *yardstick*")
-    assert f"or {row.ceiling.estimate:.2f} in the first figure." in said
+    assert f"{row.ceiling.estimate:.2f} in the first figure," in said
     assert "a fall of {:.3f} [{:.3f}, {:.3f}].".format(*row.measured[:3]).replace("-", "−") in said
     means = results("shared-part", "layers").query("layer >= 20").groupby("seed").mean(numeric_only=True)
     C, F, s = (round(means[name].mean(), 2) for name in ("contexts", "trainings", "own"))
@@ -565,12 +565,12 @@ def test_votes_beside_who_knows_the_right_label_alone():
         for cue, its in votes.groupby("cue", sort=False)
     }
     assert gains["category"].low < 0
-    for about, wrong in {"all answers that the vote": False, "wrong answers that it": True}.items():
+    for about, wrong in {"share of answers that the vote": False, "wrong answers that it": True}.items():
         floor = contrast_results.agreement(votes, "vote", wrong=wrong)["floor"]
         assert f"floor {floor.estimate:.2f};" in sentence("new_rule", about)
     of_words = contrast_results.agreement(votes[votes["cue"] == "first word"], "vote")
     text = f"first words {of_words['agreement'].estimate:.2f}, floor {of_words['floor'].estimate:.2f}"
-    assert text in sentence("new_rule", "all answers that the vote")
+    assert text in sentence("new_rule", "share of answers that the vote")
     assert min(gains[cue].low for cue in ("suffix", "first word")) > 0
     for page, grid, *about in (
         ("vote", "edits", "attend most is the answer", "Of 100 mistakes"),
@@ -890,7 +890,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     mean = layers.groupby("cue")[["own", "other", "contexts", "trainings", "halves", "halves_other"]].mean()
     possible = (mean["contexts"] * mean["trainings"]) ** 0.5
     said = {
-        "then agree to 0.04": (mean["own"], possible),
+        "then have a cosine of 0.04": (mean["own"], possible),
         "Could we see such training": (mean["halves"],),
         "That of two halves falls": (mean["halves"] - mean["halves_other"],),
     }
@@ -911,7 +911,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         assert typed <= numbers(sentence(page, about)), page
     put = results("orders-text", "interventions")
     shares = {f"{beyond_random(put, part):.2f}" for part in ("ft_along_icl", "context_along_ft", "installed_along_ft")}
-    assert shares <= numbers(sentence("new_rule", "By effect a context's part"))
+    assert shares <= numbers(sentence("new_rule", "By effect (see below)"))
     odds, shares = results("orders-answers", "interventions"), {}
     for part in ("ft_along_icl", "context_along_ft", "installed_along_ft"):
         shares[part] = [beyond_random(its, part) for _, its in odds.groupby("cue")]
