@@ -350,7 +350,7 @@ def test_shared_part_parts_beside_random_ones():
     said = sentence("shared_part", "So both depend on the shared direction")
     text = "costs the context {:.0f} more than removing a random part does, and fine-tuning {:.0f} more."
     assert text.format(*lost) in said
-    assert f"the context keeps {kept('across_ft_other')}." in said
+    assert f"the context keeps {kept('across_ft_other')}, where descent predicts more than {kept('across_ft')}." in said
     of_next, near = kept("across_ft_of_next"), kept("across_near")
     assert f"({of_next} and {near} answers are left)" in sentence("shared_part", "no more than removing a random one (")
 
@@ -915,21 +915,18 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     odds, shares = results("orders-answers", "interventions"), {}
     for part in ("ft_along_icl", "context_along_ft", "installed_along_ft"):
         shares[part] = [beyond_random(its, part) for _, its in odds.groupby("cue")]
-    assert all(0.115 < each < 0.14 for each in shares["ft_along_icl"])  # "about an eighth", "about a seventh"
-    assert all(1 / 7 < each < 1 / 5 for each in shares["installed_along_ft"])  # "about a sixth"
-    assert max(shares["context_along_ft"]) < min(shares["ft_along_icl"])  # "less"
-    lacks = [
-        table_intervals.of_means(
-            its.pivot_table(index="seed", columns="intervention", values="log_odds").reset_index(),
-            lambda m: of_whole(m, "installed_along_ft") - of_whole(m, "context_along_ft"),
-            ["seed"],
+    lacks = []
+    for k, (_, its) in enumerate(odds.groupby("cue")):
+        wide = its.pivot_table(index="seed", columns="intervention", values="log_odds").reset_index()
+        row = table_intervals.of_means(wide, lambda m: of_whole(m, "installed_along_ft"), ["seed"])
+        assert row.low < shares["ft_along_icl"][k] < row.high
+        lacks.append(
+            table_intervals.of_means(
+                wide, lambda m: of_whole(m, "installed_along_ft") - of_whole(m, "context_along_ft"), ["seed"]
+            )
         )
-        for _, its in odds.groupby("cue")
-    ]
     said = "by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*lacks[1][:3], *lacks[0][:3])
     assert said in sentence("new_rule", "part does less")
-    for page, about in (("story", "What this training shares"), ("verdict", "What this training shares")):
-        assert "about an eighth" in sentence(page, about) and "only about a sixth" in sentence(page, about)
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
     cached, upper = results("orders-cache"), results("orders-cache", "layers").query("layer >= 20")
