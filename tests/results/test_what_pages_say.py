@@ -911,7 +911,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         assert typed <= numbers(sentence(page, about)), page
     put = results("orders-text", "interventions")
     shares = {f"{beyond_random(put, part):.2f}" for part in ("ft_along_icl", "context_along_ft", "installed_along_ft")}
-    assert shares <= numbers(sentence("new_rule", "By effect (see below)"))
+    assert shares <= numbers(sentence("new_rule", "Judged by effect (see below)"))
     odds, shares = results("orders-answers", "interventions"), {}
     for part in ("ft_along_icl", "context_along_ft", "installed_along_ft"):
         shares[part] = [beyond_random(its, part) for _, its in odds.groupby("cue")]

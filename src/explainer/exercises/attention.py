@@ -1,4 +1,4 @@
-"""Exercises on keys, queries and values, on what softmax does, and on what would make it learning."""
+"""Exercises on keys, queries and values, on what softmax does, and on what would count as learning."""
 
 import torch
 from torch import Tensor
@@ -91,7 +91,7 @@ one_query_update = Exercise(
     },
 )
 
-# What would make it learning: one step in two layers.
+# What would count as learning: one step in two layers.
 
 
 def _value_matrix(W_0: Tensor, eta: float, n: int) -> Tensor:
