@@ -903,8 +903,8 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     assert settings["seed"].nunique() == 10 and settings["cue"].nunique() == 2
     assert "(averaged training: two) and ten draws" in sentence("new_rule", "**What this does not show.**")
     diverged = settings["note"].str.split().str[0].astype(int).sum()
-    said = sentence("new_rule", "The loss is that of the answers")
-    assert f"Of {32 * len(settings)} training runs {diverged} diverged" in said
+    said = sentence("new_rule", "Training used the loss of the answers")
+    assert f"Of {32 * len(settings)} training runs, {diverged} diverged" in said
     of_text = results("orders-text", "layers").query("layer >= 20")[["own", "contexts", "trainings"]].mean()
     typed = {f"{of_text['own']:.2f}", f"{(of_text['contexts'] * of_text['trainings']) ** 0.5:.2f}"}
     for page, about in (("verdict", "The paper's loss, of the whole text"), ("new_rule", "With the paper's loss")):
