@@ -94,6 +94,8 @@ def test_a_link_opens_the_state_that_a_reader_left(opened, site, address, served
     assert changed[0] == [["lesson", "shuffled"]] and changed[1] != default[1]
     assert unquote(link) == f'{start}?swap={{"lesson":"shuffled"}}#fig-swap'
     assert drawn(opened(link), "#fig-swap") == changed
+    older = quote('{"seed":3,"lesson":"shuffled"}')  # of a trait that is gone
+    assert drawn(opened(f"{start}?swap={older}"), "#fig-swap") == changed
     page.evaluate(CLIPBOARD.format("window.kept = text"))
     page.locator("#fig-swap .xp-tools button").first.click()
     page.locator("#fig-swap [role=status]", has_text="copied").wait_for()

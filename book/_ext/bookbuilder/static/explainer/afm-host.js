@@ -34,11 +34,13 @@ const fits = (form, value) => form.enum ? form.enum.includes(value)
   : form.type === "string" ? typeof value === "string" && value.length <= form.maxLength
   : Number.isFinite(value) && !(value < form.minimum || value > form.maximum) && (form.type !== "integer" || Number.isInteger(value));
 
-// What the address asks for: `?name={"trait": value}`. A state that is none of a reader's, or cannot be drawn, asks for nothing.
+// What the address asks for: `?name={"trait": value}`. A trait that is not known (any more) is ignored; a value that is none of a
+// reader's, or cannot be drawn, asks for nothing.
 function asked(name, forms, state, still) {
   try {
-    const wanted = JSON.parse(new URLSearchParams(location.search).get(name)) ?? {};
-    if (!Object.entries(wanted).every(([trait, value]) => Object.hasOwn(forms, trait) && fits(forms[trait], value))) return {};
+    const all = Object.entries(JSON.parse(new URLSearchParams(location.search).get(name)) ?? {});
+    const wanted = Object.fromEntries(all.filter(([trait]) => Object.hasOwn(forms, trait)));
+    if (!Object.entries(wanted).every(([trait, value]) => fits(forms[trait], value))) return {};
     return /NaN|undefined|Infinity/.test(still({ ...state, ...wanted })) ? {} : wanted;
   } catch { return {}; }
 }
