@@ -298,6 +298,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description = {"schedule": asdict(schedule), "runs": [run.entry(asdict(schedule)) for run in runs]}
     else:
         trained = train_gpt(gpt.STORED[name])
+        if name == "gpt_line":  # it runs in a page, which holds its weights as they are
+            for weights in trained.model.parameters():
+                weights.data = (gpt.PAGE_GRID * weights.data).round() / gpt.PAGE_GRID
         matrices = {key: matrix.contiguous() for key, matrix in trained.model.state_dict().items()}
         errors = rounded(_final_errors(trained.model))
         description = {"setting": asdict(gpt.STORED[name]), "losses": rounded(trained.losses), "errors": errors}

@@ -84,10 +84,13 @@ def write_pages(app: Sphinx, page: str, context: dict[str, Any], edition: Editio
     models = {name: model for state in states for name, model in state.items()}
     folder.mkdir(parents=True, exist_ok=True)
     for name, figure in made.items():
-        text = app.builder.templates.render("alone.html", _alone(figure, models, context["title"], edition) | {
-            "page": f"{os.path.relpath(page, FOLDER)}.html",
-            "language": (app.config.language or "en").replace("_", "-"),
-        })  # fmt: skip
+        its = _alone(figure, models, context["title"], edition)
+        its |= {"page": f"{os.path.relpath(page, FOLDER)}.html"}
+        its |= {"language": (app.config.language or "en").replace("_", "-")}
+        text = app.builder.templates.render("alone.html", its)
+        if "state" in its:  # a page that unpacks itself, at a third of the size
+            packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+            text = app.builder.templates.render("packed.html", its | {"packed": packed})
         if not (file := folder / f"{name}.html").exists() or file.read_text("utf-8") != text:
             replace_file(file, text)
 
@@ -105,9 +108,8 @@ def _alone(found: re.Match, models: dict[str, Any], title: str, edition: Edition
         state = {key: value for key, value in models[name]["state"].items() if key != "_css"}
         host = (_STATIC / "afm-host.js").read_text("utf-8")
         its |= {"host": host, "needs_model": "afm-host.js" in state["_esm"]}  # it finds the model beside its host
-        words = edition and edition.script(host + json.dumps(state))
-        own = json.dumps({"state": {name: models[name] | {"state": state}}, "words": words}).encode()
-        its |= {"state": base64.b64encode(gzip.compress(own, mtime=0)).decode(), "mime": STATE_MIME}
+        its |= {"words": edition and edition.script(host + json.dumps(state)), "mime": STATE_MIME}
+        its |= {"state": script_json({"state": {name: models[name] | {"state": state}}})}
     return its
 
 

@@ -5,7 +5,6 @@ zeros to d numbers. The model predicts y_k at the token of x_k, from the k - 1 e
 `explainer_lab.small_model_training` trains it.
 """
 
-import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +31,9 @@ POOL_SIZES = (4, 16, 64)
 
 LOSS_WINDOW = 10
 """A stored loss is the mean over so many steps."""
+
+PAGE_GRID = 128
+"""The weights of `gpt_line`, which pages hold, are multiples of 1 / PAGE_GRID: it is rounded after its training."""
 
 TESTED_LENGTHS, N_TEST_PROMPTS, TEST_SEED = (1, 2, 3, 4, 6, 8, 10, 12), 1000, 1_000_003
 """Errors are measured after so many examples, on so many prompts, of a seed far from those of training."""
@@ -187,18 +189,18 @@ def stored(name: str) -> TrainedGPT:
 
 
 def page_weights(model: InContextGPT) -> dict[str, Any]:
-    """What explorables/js/gpt.js reads: the weights in float16, base64, and where each one stands.
+    """What explorables/js/gpt.js reads: the weights in units of 1 / PAGE_GRID, and where each one stands.
 
     `index` gives [offset, rows, columns] by name, counted in numbers, of matrices that are multiplied from the left.
     """
-    index, parts, offset = {}, [], 0
+    index, data, offset = {}, [], 0
     for name, tensor in model.state_dict().items():
         if name == "gpt.wte.weight":  # the embedding of tokens that there are not
             continue
         # nn.Linear computes x W^T, GPT-2's layers x W.
-        half = (tensor.T if name in ("read_in.weight", "read_out.weight") else tensor).half()
-        index[name.removeprefix("gpt.")] = [offset, *(1,) * (2 - half.ndim), *half.shape]
-        parts.append(half.contiguous().numpy().astype("<f2").tobytes())
+        whole = (tensor.T if name in ("read_in.weight", "read_out.weight") else tensor).mul(PAGE_GRID).round().int()
+        index[name.removeprefix("gpt.")] = [offset, *(1,) * (2 - whole.ndim), *whole.shape]
+        data += whole.flatten().tolist()
         offset += tensor.numel()
     setting = model.setting
     config = {
@@ -207,4 +209,4 @@ def page_weights(model: InContextGPT) -> dict[str, Any]:
         "examples": setting.n_examples,
         "epsilon": model.gpt.config.layer_norm_epsilon,
     }
-    return {"config": config, "index": index, "data": base64.b64encode(b"".join(parts)).decode()}
+    return {"config": config, "index": index, "data": data, "grid": PAGE_GRID}

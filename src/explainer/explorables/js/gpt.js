@@ -1,16 +1,9 @@
 // The forward pass of explainer.models.in_context_gpt: GPT-2 on regression prompts. Vectors are arrays, a matrix is an array of
 // rows, a layer computes x W + b.
 
-function float16(bits) {
-  const exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  const size = exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24;
-  return bits >> 15 ? -size : size;
-}
-
-// { name: matrix } from float16 numbers in base64 and { name: [offset, rows, columns] }, counted in numbers.
-export function parseWeights(base64, index) {
-  const view = new DataView(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)).buffer);
-  const row = (first, columns) => Float64Array.from({ length: columns }, (_, j) => float16(view.getUint16(2 * (first + j), true)));
+// { name: matrix } from whole numbers, in units of 1 / grid, and { name: [offset, rows, columns] }, counted in numbers.
+export function parseWeights({ data, index, grid }) {
+  const row = (first, columns) => Float64Array.from({ length: columns }, (_, j) => data[first + j] / grid);
   return Object.fromEntries(Object.entries(index).map(([name, [offset, rows, columns]]) =>
     [name, Array.from({ length: rows }, (_, i) => row(offset + i * columns, columns))]));
 }

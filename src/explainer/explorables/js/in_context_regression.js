@@ -40,7 +40,7 @@ const parsed = new WeakMap();
 
 // Over GRID and at the query
 export function predictions({ points, query, steps, gpt }) {
-  if (!parsed.has(gpt)) parsed.set(gpt, parseWeights(gpt.data, gpt.index));
+  if (!parsed.has(gpt)) parsed.set(gpt, parseWeights(gpt));
   const zs = [...GRID, query], over = ([a, b]) => zs.map((z) => a * z + b);
   return {
     ridge: over(ridge(points)),

@@ -76,17 +76,10 @@ function attempt(holder) {
   });
 }
 
-// The models of a script; a figure alone has them packed, with its words in another language
-const opened = async ({ textContent, dataset }) => JSON.parse(dataset.packed === undefined ? textContent
-  : await new Response(new Blob([Uint8Array.from(atob(textContent), (c) => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
-
-async function start() {
-  for (const script of document.querySelectorAll(`script[type="${STATE}"]`)) {
-    const { state: all, words } = await opened(script);
-    for (const [id, { model_module, state }] of Object.entries(all))
+function start() {
+  for (const script of document.querySelectorAll(`script[type="${STATE}"]`))
+    for (const [id, { model_module, state }] of Object.entries(JSON.parse(script.textContent).state))
       if (model_module === "anywidget") models.set(id, { state, model: new Model(state) });
-    if (words) document.body.append(Object.assign(document.createElement("script"), { textContent: words }));
-  }
   const holders = [];
   for (const script of document.querySelectorAll(`script[type="${VIEW}"]`)) {
     const id = JSON.parse(script.textContent).model_id, holder = script.closest(".xp-widget");
