@@ -287,12 +287,13 @@ def test_agreement_without_the_pair_with_capitals():
         for kind in ("", "_residual")
     ]
     least = f"{statistics.holm(np.array(readings)).min():.2f}"
-    said = sentence("agreement", "**Which words taught it?**")
-    planned = table_intervals.of_means(
-        strengths.query("layers == 'all'").assign(cost=lambda t: t["own"] - t["other"]), "cost", ["seed", "pair"]
-    )
-    assert f"(corrected p = {least})" in said and f"has p = {planned.p_value:.3f}." in said
-    assert f"p is {least}" in sentence("verdict", "corrected for our eight readings")
+    whole = strengths[strengths["layers"] == "all"]
+    planned = table_intervals.of_means(whole.assign(cost=whole["own"] - whole["other"]), "cost", ["seed", "pair"])
+    said = "by {:.3f} [{:.3f}, {:.3f}], with p = {:.3f}.".format(*planned[:3], planned.p_value)
+    found = sentence("agreement", "**Which words taught it?**")
+    assert said in found and f"(corrected p = {least})" in found
+    assert f"p is {planned.p_value:.3f}, and {least} when corrected" in sentence("verdict", "In a finer test")
+    assert f"(p = {planned.p_value:.3f}; corrected for eight readings, {least})" in sentence("story", "A finer test")
 
 
 def test_agreement_one_worked_pair_and_all_five():
@@ -305,12 +306,13 @@ def test_agreement_one_worked_pair_and_all_five():
     assert of_one["own"].low > 0 > of_one["own - other"].low and of_one["own - other"].high > 0
     of_all = contrast_results.similarities(upper)
     assert f"are {of_all['own / sqrt(C F)'].estimate:.2f} of the way" in sentence("agreement", "**Which task is it?**")
-    fall = "{:.3f} [{:.3f}, {:.3f}]".format(*of_all["own - other"][:3])
-    assert fall in sentence("agreement", "**Which words taught it?**")
-    said = sentence("agreement", "This *yardstick*")
-    assert f"For the contrasts the yardstick is {of_all['yardstick'].estimate:.2f}, and the {fall[:5]} above" in said
+    assert "a sixteenth of theirs in the upper third, and an eleventh over all" in sentence(
+        "agreement", "This *yardstick*"
+    )
     assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 16
     of_all = contrast_results.similarities(strengths[strengths["layers"] == "all"])
+    assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 11
+    assert "{:.3f} [{:.3f}, {:.3f}]".format(*of_all["examples"][:3]) in sentence("agreement", "The plan used means")
     assert f"over all layers is {of_all['yardstick'].estimate:.3f}," in sentence("agreement", "The plan used means")
 
 
@@ -350,7 +352,9 @@ def test_shared_part_parts_beside_random_ones():
     said = sentence("shared_part", "So both depend on the shared direction")
     text = "costs the context {:.0f} more than removing a random part does, and fine-tuning {:.0f} more."
     assert text.format(*lost) in said
-    assert f"the context keeps {kept('across_ft_other')}, where descent predicts more than {kept('across_ft')}." in said
+    assert (
+        f"the context keeps {kept('across_ft_other')}, where descent would leave more than {kept('across_ft')}." in said
+    )
     of_next, near = kept("across_ft_of_next"), kept("across_near")
     assert f"({of_next} and {near} answers are left)" in sentence("shared_part", "no more than removing a random one (")
 
@@ -856,10 +860,10 @@ def test_blocking_in_words():
     assert f"{apart:.2f}".replace("\xa0", " ") in said
 
 
-def of_whole(odds, part: str):
-    """Of the log odds' way from the other rule to this one, what a part moves beyond a random one."""
+def of_whole(odds, part: str, than: str = "along_near"):
+    """Of the log odds' way from the other rule to this one, what a part moves beyond another, a random one say."""
     whole = part.split("_along_", maxsplit=1)[0]
-    return (odds[part] - odds[f"{whole}_along_near"]) / (odds[whole] - odds[f"{whole}_other_rule"])
+    return (odds[part] - odds[f"{whole}_{than}"]) / (odds[whole] - odds[f"{whole}_other_rule"])
 
 
 def beyond_random(interventions, part: str) -> float:
@@ -915,18 +919,25 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     odds, shares = results("orders-answers", "interventions"), {}
     for part in ("ft_along_icl", "context_along_ft", "installed_along_ft"):
         shares[part] = [beyond_random(its, part) for _, its in odds.groupby("cue")]
-    lacks = []
-    for k, (_, its) in enumerate(odds.groupby("cue")):
+    lacks = {"along_near": [], "other_rule": []}
+    for _, its in odds.groupby("cue"):
         wide = its.pivot_table(index="seed", columns="intervention", values="log_odds").reset_index()
-        row = table_intervals.of_means(wide, lambda m: of_whole(m, "installed_along_ft"), ["seed"])
-        assert row.low < shares["ft_along_icl"][k] < row.high
-        lacks.append(
-            table_intervals.of_means(
-                wide, lambda m: of_whole(m, "installed_along_ft") - of_whole(m, "context_along_ft"), ["seed"]
+
+        def more(part, than="along_near", wide=wide):
+            return table_intervals.of_means(
+                wide, lambda m: of_whole(m, "installed_along_ft", than) - of_whole(m, part, than), ["seed"]
             )
-        )
-    said = "by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*lacks[1][:3], *lacks[0][:3])
-    assert said in sentence("new_rule", "part does less")
+
+        assert more("ft_along_icl").low < 0 < more("ft_along_icl").high  # "cannot be told from the second row"
+        for than, of in lacks.items():
+            of.insert(0, more("context_along_ft", than))
+    said = ["by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*a[:3], *b[:3]) for a, b in lacks.values()]
+    assert said[0] in sentence("new_rule", "part does less") and said[1] in sentence("new_rule", "With no random part")
+    matched = results("orders-activations", "interventions")
+    assert all(beyond_random(its, "context_along_ft") < 0 for _, its in matched.groupby("cue"))  # "no more than random"
+    put = contrast_results.both_grids("rule-strongest", "interventions").query("layers == 'all'")
+    of_context = np.mean([beyond_random(its, "context_along_ft") for _, its in put.groupby("cue")])
+    assert f"and a context's part {of_context:.2f}.)" in sentence("new_rule", "With every weight trained")
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
     cached, upper = results("orders-cache"), results("orders-cache", "layers").query("layer >= 20")
