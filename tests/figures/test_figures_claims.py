@@ -73,4 +73,4 @@ def test_causal_tests_are_shown_beside_their_floors(rows):
     assert "answers 0.50" in rows[8][3]
     assert rows[9][1] == "own patch 0.40, another query's 0.30, the mean patch 0.20"
     assert "own steps 0.05, another task's 0.15; mean change of other queries 0.25; ceiling 0.35" in rows[11][1]
-    assert "one draw: at 0.001 0.34" in rows[10][1] and "answers 0.00 at each" in rows[10][3]
+    assert "one draw: at 0.001 0.34" in rows[10][1] and "answers is 0.00 at each" in rows[10][3]

@@ -38,6 +38,17 @@ def test_numbers_are_filled_in_one_by_one(words):
     )
 
 
+def test_numbers_of_a_column_end_below_each_other_and_powers_of_ten_are_written_out():
+    table = figure_texts.Table(
+        ["", "x"], [["a", "0.1\N{NO-BREAK SPACE}[0, 1]"], ["b", "−0.1"], ["c", "2 of 3"]], "", ""
+    )
+    cells = re.findall(r"<td>(.*?)</td>", table._repr_mimebundle_()["text/html"])
+    assert cells[2] == "2 of 3"
+    assert cells[0] == '<span class="xp-aligned" style="min-width:4ch">0.1</span> [0, 1]'
+    written = figure_texts._filled("{x:.0e}, {y:.3g}, {z}", {"x": 6e-6, "y": 88_612.0, "z": "4e-16 (7e-16)"})
+    assert " ".join(written.split()) == "6 × 10⁻⁶, 88600, 4 × 10⁻¹⁶ (7 × 10⁻¹⁶)"
+
+
 def test_table_takes_rows_of_the_file_or_given_ones(words):
     assert words.table("b", n=1 / 3, provenance="Live.").rows == [["one", "0.33"]]
     given = words.table("b", ["z"], [["1"]], provenance="Live.")

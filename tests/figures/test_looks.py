@@ -40,14 +40,14 @@ TIMES = [0, 0.1, 0.4, 2.0, 9.0]
 BOTH = {"N = 5": ([1, 10], [1.0, 0.1]), "N = 20": ([2, 10], [2.0, 0.5])}
 DRAWN = {
     "dots": lambda: figures.dot_plot(DOTS["one"], "x", floors=FLOORS["one"], quoted=QUOTED["one"]),
-    "dots in a column": lambda: figures.dot_panels(DOTS, "x", floors=FLOORS, quoted=QUOTED),
+    "dots in a column": lambda: figures.dot_panels(DOTS, "x", floors=FLOORS, quoted=QUOTED, line={"y": 0, "": 1}),
     "dots in two columns": lambda: figures.dot_panels(DOTS, "x", columns=2, line=None),
     "curves": lambda: figures.curves([1, 4, 9], {"s": ENDS, "FT": ENDS}, "x", "y"),
     "curves by rank": lambda: learning_in_context_figures.against_k(
         [1, 4, 9], {"s": ENDS, "t": ENDS}, "y", (0, 1)
     ).add_hline(y=0.4, line_dash="dot"),
     "panels of curves": lambda: figures.curve_panels(CURVES, "x", floors={"one": {"t": {4: A}}}),
-    "panels of curves by rank": lambda: figures.curve_panels(CURVES, "x", columns=2, by_rank=True),
+    "panels of curves by rank": lambda: figures.curve_panels(CURVES, "x", columns=2, by_rank=True, line={"y": 1}),
     "tokens": lambda: attention_figures.bar_per_token(
         ["a", "\n", "c"], torch.tensor([0.2, 0.5, 0.3]), [1], "line ends"
     ),

@@ -12,6 +12,7 @@ import numpy as np
 from docutils import nodes
 
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
+from explainer.figures.figure_base import in_powers
 from explainer.figures.figure_texts import KINDS, badge, figcaption, figure_tag
 from explainer.palette import PALETTE
 
@@ -41,7 +42,7 @@ def _values(data: Any) -> list:
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return in_powers(f"{value:.4g}").replace("-", "−")
     return html.escape("" if value is None else re.sub("<br ?/?>", " ", str(value)))
 
 

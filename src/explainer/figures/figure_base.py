@@ -1,9 +1,12 @@
-"""What every figure shares: the template, the look of each series, error bars and digits."""
+"""What every figure shares: the template, the look of each series, error bars, dotted lines and digits."""
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from explainer.palette import PALETTE
 
@@ -56,6 +59,46 @@ def error_bars(ends: Iterable[Any], **look: Any) -> dict[str, Any]:
         for side in (high - estimate, estimate - low)
     )
     return {"array": array, "arrayminus": arrayminus, **look}
+
+
+def dotted_lines(figure: go.Figure, letter: str, places: Mapping[str, float]) -> None:
+    """Dotted lines in all panels at values of x or of y, each with its name, which may be "", at its end."""
+    add, end = (figure.add_vline, "top") if letter == "x" else (figure.add_hline, "right")
+    for name, at in places.items():
+        where = math.log10(at) if figure.layout[f"{letter}axis"].type == "log" else at  # of texts; of lines, it is `at`
+        text = {"annotation": {"text": name, "font": {"size": 12}, letter: where}, "annotation_position": end}
+        add(at, line={"dash": "dot", "width": 1.5}, **(text if name else {}))
+    if letter == "y" and any(places):
+        figure.update_layout(margin_r=8 * max(map(len, places)))
+
+
+def log_axis(values: Iterable[float], *, own: bool = True) -> dict[str, Any]:
+    """A logarithmic axis with ticks at few of its `own` values, each at least twice the one before.
+
+    Where they are many, or measured, the ticks are powers of ten, and 1, 2 and 5 times these where all is within two.
+    """
+    drawn, ticks = sorted({value for value in values if value > 0}), []
+    for value in drawn:
+        ticks += [value] * (not ticks or value >= 2 * ticks[-1])
+    names = [f"{tick:g}" for tick in ticks]
+    if not own or len(ticks) > 6:
+        powers = range(math.floor(math.log10(drawn[0])), math.ceil(math.log10(drawn[-1])) + 1)
+        times = (1,) if drawn[-1] > 100 * drawn[0] else (1, 2, 5)
+        ticks = [each * 10.0**power for power in powers for each in times]
+        names = [f"{tick:g}" if times[1:] or tick in (1, 10) else f"10{_raised(f'{tick:e}'[9:])}" for tick in ticks]
+    return {"type": "log", "tickvals": ticks, "ticktext": names, "tickangle": 0}
+
+
+def in_powers(text: str) -> str:
+    """A text whose numbers like 6e-06 are 6 × 10⁻⁶, and those like 8.86e+04 are 88600."""
+    short = re.sub(r"(?<![\w#.])\d[\d.]*e[-+]?\d+\b", lambda number: f"{float(number[0]):g}", text)
+    return re.sub(
+        r"(?<=\d)e([-+]\d+)\b", lambda power: f"\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10{_raised(power[1])}", short
+    )
+
+
+def _raised(power: str) -> str:
+    return str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def significant_digits(values: Iterable[float], digits: int = 4) -> list[float]:

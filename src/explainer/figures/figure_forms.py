@@ -9,7 +9,18 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from explainer.figures.figure_base import COLOURS, FLOOR, GRID, LINES, MARKERS, ROLES, error_bars, significant_digits
+from explainer.figures.figure_base import (
+    COLOURS,
+    FLOOR,
+    GRID,
+    LINES,
+    MARKERS,
+    ROLES,
+    dotted_lines,
+    error_bars,
+    log_axis,
+    significant_digits,
+)
 from explainer.theory.statistics import Interval
 
 _THIN = {"thickness": 1, "width": 3}
@@ -30,7 +41,7 @@ def dot_plot(
     *,
     floors: Mapping[str, Values] | None = None,
     quoted: Mapping[str, Values] | None = None,
-    line: float | None = 0,
+    line: float | Mapping[str, float] | None = 0,
 ) -> go.Figure:
     """A row for each name in `measured[series]`, with a lane for each series; see `dot_panels`."""
     return dot_panels({"": measured}, x_title, floors={"": floors or {}}, quoted={"": quoted or {}}, line=line)
@@ -43,13 +54,13 @@ def dot_panels(
     floors: Mapping[str, Mapping[str, Values]] | None = None,
     quoted: Mapping[str, Mapping[str, Values]] | None = None,
     columns: int = 1,
-    line: float | None = 0,
+    line: float | Mapping[str, float] | None = 0,
 ) -> go.Figure:
     """Points with intervals, `panels[title][series][row]`: all panels have the same rows, and lanes of series in them.
 
     `floors` are grey and `quoted` have open markers, both of the same shape as the panels; they stand in the lane of
     the series of the same name and say what they are, those of another name in a lane of their own. Series without a
-    value are left out. A dotted line stands at `line`.
+    value are left out. A dotted line stands at `line`, or one at each of its values, with its name: {"chance": 0.25}.
     """
     floors, quoted = floors or {}, quoted or {}
     series, names = _names(panels, quoted), _names(panels, quoted, floors)
@@ -78,8 +89,10 @@ def dot_panels(
     ticks = {"tickvals": list(range(len(rows))), "ticktext": rows, "range": [len(rows) - 0.5, -0.5]}
     figure.update_yaxes(showgrid=False, zeroline=False, **ticks)
     figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
-    if line is not None:
-        figure.add_vline(x=line, line={"width": 1, "dash": "dot"})
+    lines = line if isinstance(line, Mapping) else {} if line is None else {"": line}
+    if any(lines):
+        figure.update_annotations(yshift=15)  # titles of panels, above the names of lines
+    dotted_lines(figure, "x", lines)
     for each in range(1, len(rows)):
         figure.add_hline(y=each - 0.5, line={"width": 1, "color": GRID})
     layout: Any = figure.layout  # plotly does not say which attributes it has
@@ -119,12 +132,14 @@ def curve_panels(
     floors: Mapping[str, Mapping[str, _Curve]] | None = None,
     columns: int = 1,
     by_rank: bool = False,
+    line: Mapping[str, float] | None = None,
 ) -> go.Figure:
     """Lines with intervals, `panels[title][series][x]`; a series looks the same in every panel.
 
     One that is alone in its panel may have the name "". `floors`, of the same shape, are thin dotted lines with open
     markers in the colour of the series. With `by_rank` the x values are evenly spaced and keep their own names, of
-    which at most ten are written; otherwise their axis is logarithmic.
+    which at most ten are written; otherwise their axis is logarithmic. A dotted line with its name stands at each value
+    of `line`.
     """
     floors = floors or {}
     names, titled = _names(panels), {""}
@@ -145,19 +160,10 @@ def curve_panels(
                 titled.add(name)
     nth = -(-len(ranks) * columns // 10)
     named = {"tickvals": list(range(0, len(ranks), nth)), "ticktext": [f"{x:g}" for x in ranks[::nth]]}
-    figure.update_xaxes(named if by_rank else _log_axis(ranks))
+    figure.update_xaxes(named if by_rank else log_axis(ranks))
     figure.update_xaxes(showticklabels=True)
+    dotted_lines(figure, "y", line or {})
     return figure.update_xaxes(title_text=x_title, row=-(-len(panels) // columns))
-
-
-def _log_axis(values: Sequence[float]) -> dict:
-    """Few values are the ticks of their axis, each three times the one before, so that a phone has room for both."""
-    few: list[float] = []
-    for x in values:
-        if not few or x >= 3 * few[-1]:
-            few.append(x)
-    ticks = {"tickvals": few, "ticktext": [f"{x:g}" for x in few], "tickangle": 0} if len(few) <= 6 else {"dtick": 1}
-    return {"type": "log", "exponentformat": "power"} | ticks
 
 
 def _assign_looks(names: Iterable[str]) -> dict[str, int]:
@@ -193,7 +199,7 @@ def _points(name: str, values: Values, y: Sequence[float], symbol: str, colour: 
         name=name,
         legendgroup=name,
         customdata=list(values),
-        hovertemplate="%{customdata}: %{x:.3f}",
+        hovertemplate="%{customdata}: %{x:.3g}",
         mode="markers",
         marker={"symbol": symbol, "color": colour, "size": 9, **edge},
         error_x=error_bars(ends, **_THIN, color=colour) if np.any(high > low) else None,

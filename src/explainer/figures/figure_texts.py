@@ -23,7 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from explainer.data.assets import CHECKPOINT
-from explainer.figures.figure_base import TEMPLATE
+from explainer.figures.figure_base import TEMPLATE, in_powers
 from explainer.palette import PALETTE
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
@@ -140,7 +140,7 @@ class Table:
         head = "".join(f'<th scope="col">{name}</th>' for name in self.head)
         body = "".join(
             f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-            for first, *cells in self.rows
+            for first, *cells in zip(*map(_aligned, zip(*self.rows, strict=True)), strict=True)
         )
         body = body.replace("\N{NO-BREAK SPACE}[", " [")  # an interval may stand below its estimate
         caption = figcaption(self.provenance, self.caption, self.sample, self.checkpoint)
@@ -150,6 +150,18 @@ class Table:
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{caption}</figure>"
         )
         return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
+
+
+_NUMBER = re.compile(r"^[-+−]?\d[\d.,]*(?=$|\s?[\[%±×])")
+
+
+def _aligned(column: Sequence[str]) -> Sequence[str]:
+    """Cells of a column whose numbers, also those of an interval or a unit, end below each other."""
+    lengths = {len(number[0]) for cell in column if (number := _NUMBER.match(cell))}
+    if len(lengths) < 2:
+        return column
+    span = f'<span class="xp-aligned" style="min-width:{max(lengths)}ch">'
+    return [_NUMBER.sub(rf"{span}\g<0></span>", cell) for cell in column]
 
 
 class _Formatter(string.Formatter):
@@ -163,7 +175,7 @@ class _Formatter(string.Formatter):
             )
         if type(value) in (list, tuple):
             return ", ".join(self.format_field(each, format_spec) for each in value)
-        return super().format_field(value, format_spec)
+        return in_powers(super().format_field(value, format_spec))
 
 
 @cache

@@ -3,27 +3,23 @@
 import html
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
-from explainer.figures.figure_base import FLOOR, LINES, MARKS, error_bars, significant_digits
+from explainer.figures.figure_base import (
+    FLOOR,
+    LINES,
+    MARKS,
+    dotted_lines,
+    error_bars,
+    log_axis,
+    significant_digits,
+)
 from explainer.theory.statistics import Interval
 
 _Curve = tuple[Sequence[float], Sequence[float]]
-
-
-def _log_axis(figure: go.Figure, letter: str) -> dict[str, Any]:
-    """Ticks at few values of x; else at powers of ten, where all spans less than two of them also at 2 and 5 times."""
-    drawn = sorted({value for trace in figure.data for value in trace[letter] if value > 0})
-    ticks = drawn
-    if letter == "y" or len(drawn) > 6:
-        if drawn[-1] > 100 * drawn[0]:
-            return {"type": "log", "dtick": 1, "exponentformat": "power"}
-        powers = range(math.floor(math.log10(drawn[0])), math.ceil(math.log10(drawn[-1])))
-        ticks = [times * 10.0**power for power in powers for times in (1, 2, 5)]
-    return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def log_dot_plot(
@@ -48,7 +44,7 @@ def log_dot_plot(
         figure.add_scatter(x=x, name=series, mode="markers", **_marks(i, of_category.values(), smallest))
     figure.update_xaxes(tickvals=list(range(len(categories))), ticktext=[_broken(name) for name in categories])
     figure.update_xaxes(range=[-0.5, len(categories) - 0.5], showgrid=False, zeroline=False, tickangle=0)
-    figure.update_yaxes(_log_axis(figure, "y"), title_text=y_title)
+    figure.update_yaxes(log_axis(_drawn(figure, "y"), own=False), title_text=y_title)
     return figure.update_layout(height=370)
 
 
@@ -79,18 +75,9 @@ def points_on_curves(
             style = _marks(i, points[name].values(), smallest)
             figure.add_scatter(x=list(points[name]), name=name, legendgroup=name, mode="markers", **style)
     for letter in log:
-        figure.update_layout({f"{letter}axis": _log_axis(figure, letter)})
-    # Plotly takes shapes in the units of the data, and texts on a log axis in powers of ten.
-    text = {"showarrow": False, "yanchor": "bottom"}
-    beside = {"showarrow": False, "yanchor": "middle", "xanchor": "left", "xref": "paper", "x": 1}
-    for name, level in (levels or {}).items():
-        figure.add_hline(y=level, line={"dash": "dot", "width": 1.5})
-        figure.add_annotation(text=name, y=_on_axis(level, "y" in log), **beside)
-    if levels:
-        figure.update_layout(margin_r=8 * max(map(len, levels)))
-    for name, place in (marks or {}).items():
-        figure.add_vline(x=place, line={"dash": "dot", "width": 1.5})
-        figure.add_annotation(text=name, yref="paper", x=_on_axis(place, "x" in log), y=1, **text)
+        figure.update_layout({f"{letter}axis": log_axis(_drawn(figure, letter), own=letter == "x")})
+    dotted_lines(figure, "y", levels or {})
+    dotted_lines(figure, "x", marks or {})
     return figure.update_layout(height=370, xaxis_title=x_title, yaxis_title=y_title)
 
 
@@ -115,9 +102,9 @@ def _marks(i: int, values: Collection[Interval], smallest: float) -> dict:
     return {"y": significant_digits(shown[0]), "error_y": bars, "marker": MARKS[i % 6] | {"size": 9}}
 
 
-def _on_axis(value: float, log: bool) -> float:
-    """Where an annotation must be put to stand at a value."""
-    return math.log10(value) if log else value
+def _drawn(figure: go.Figure, letter: str) -> list[float]:
+    """All values of x or y."""
+    return [value for trace in figure.data for value in trace[letter]]
 
 
 def _broken(name: str) -> str:

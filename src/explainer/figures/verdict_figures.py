@@ -28,8 +28,7 @@ _STYLE = (
 def row_positions(found: Mapping[str, Rows]) -> go.Figure:
     """How far from floor, 0, to ceiling, 1: a row for each question, a lane for each checkpoint."""
     shares = {html.escape(name): {row: one.share for row, one in rows.items()} for name, rows in found.items()}
-    drawn = dot_plot(shares, "0: floor, 1: ceiling")
-    drawn.add_vline(x=1, line={"width": 1, "dash": "dot"})
+    drawn = dot_plot(shares, "share of the way", line={"floor": 0, "ceiling": 1})
     return drawn.update_layout(showlegend=len(shares) > 1, template=TEMPLATE)
 
 

@@ -39,9 +39,9 @@ const inLines = (text, n) => text.split(" ").reduce((lines, word) => {
   return lines.length && longer.length <= n ? [...lines.slice(0, -1), longer] : [...lines, word];
 }, []).join("<br>");
 
-// Names below an axis, in one line and turned where one of theirs has more letters than its place
-const upright = (names, room) => names.some((name) => name.split("<br>").some((line) => line.length > 1.3 * room / names.length))
-  ? { ticktext: names.map((name) => name.replaceAll("<br>", " ")), tickangle: 90, automargin: true, tickfont: { size: 12 } } : {};
+// Names below an axis where one of theirs has more letters than its place: in one line and turned, of numbers every second
+const upright = (names, room) => !names.some((name) => name.split("<br>").some((line) => line.length > 1.3 * room / names.length)) ? {}
+  : names.every((name) => /^[\d.⁻⁰-⁹]+$/.test(name)) ? { ticktext: names.map((name, i) => (i % 2 ? "" : name)) } : { ticktext: names.map((name) => name.replaceAll("<br>", " ")), tickangle: 90, automargin: true, tickfont: { size: 12 } };
 
 // Names of rows, titles of axes and titles of panels side by side, which a phone has no room for in one line
 function fitted(layout, width) {
@@ -55,7 +55,6 @@ function fitted(layout, width) {
     ...(name[0] === "y" && axis.ticktext && { ticktext: axis.ticktext.map((text) => inLines(text, 18)), tickfont: { size: 12 } }),
     ...(name[0] === "x" && axis.ticktext && upright(axis.ticktext, room)),
     ...(name[0] === "x" && axis.domain?.[1] < 1 && { domain: [axis.domain[0], axis.domain[1] - 0.05] }), // its last number is not the next one's first
-    ...(name[0] === "y" && axis.type === "log" && !axis.tickvals && { nticks: 4 }),
     ...(name[0] === "x" && columns > 1 && !axis.tickvals && { nticks: 4, tickfont: { size: 11 } }),
     ...(name[0] === "x" && axis.title?.text && { title: { ...axis.title, text: inLines(axis.title.text, room) } }),
   }])]);
@@ -199,7 +198,7 @@ async function arrange(library, div, target) {
   const { data, layout: given, frames } = figureOf(div), width = div.clientWidth, narrow = width < NARROW;
   const fit = narrow && { ...fitted(given, width), legend: { orientation: "h", y: -0.25, yanchor: "top" } };
   const above = (given.annotations ?? []).some(({ yref, y }) => !/^y\d*$/.test(yref) && y >= 1);
-  const titles = Math.max(2, ...(fit && fit.annotations || []).map(({ text }) => text.split("<br>").length)); // lines above the plots
+  const titles = Math.max(2, ...(fit && fit.annotations || given.annotations || []).map(({ text, yshift }) => text.split("<br>").length + (yshift > 0))); // lines above the plots
   const margin = { t: above ? 6 + 15 * titles : 10, ...given.margin };
   const layout = { autosize: true, uirevision: "kept", ...given, height: Math.min(given.height ?? 450, parseFloat(getComputedStyle(div).maxHeight) || Infinity), margin, ...fit, width: undefined };
   layout.template.layout.font.family = variable("--pst-font-family-base") || "sans-serif";
