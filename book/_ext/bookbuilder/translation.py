@@ -25,7 +25,7 @@ _WORD = re.compile(r"[A-Za-z]{2}")
 
 # Texts without their numbers.
 
-_NUMBER = re.compile(r"(?<![\w\-.{])[-+\N{MINUS SIGN}]?\d+(?:[.,]\d+)*(?:e[-+]?\d+| × 10[⁻⁰-⁹]+)?(?!\w)", re.ASCII)
+_NUMBER = re.compile(r"(?<![\w\-.{])[-+\N{MINUS SIGN}]?\d+(?:[.,]\d+)*(?:e[-+]?\d+| × 10[⁻¹²³⁰-⁹]+)?(?!\w)", re.ASCII)
 
 
 def without_numbers(text: str) -> tuple[str, list[str]]:

@@ -140,10 +140,6 @@ class Explorable(anywidget.AnyWidget):
         ]
         replace_file(cls.folder / f"{cls.name}.json", "{\n" + ",\n".join(lines) + "\n}\n")
 
-    def caption(self) -> str:
-        """What stands under it."""
-        return self.question
-
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
@@ -152,7 +148,7 @@ class Explorable(anywidget.AnyWidget):
                 "traits": {
                     name: form for name, trait in self.traits(explorable=True).items() if (form := _form(trait))
                 },
-                "caption": self.caption(),
+                "caption": self.question,
                 "height": self.height,
                 "provenance": self.provenance.format(checkpoint=CHECKPOINT.name),
                 "checkpoint": CHECKPOINT.name if "{checkpoint}" in self.provenance else "",

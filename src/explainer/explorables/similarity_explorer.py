@@ -109,10 +109,6 @@ class SimilarityExplorer(Explorable):
     control = traitlets.Unicode("none")
     against = traitlets.Unicode("untrained")
 
-    def caption(self) -> str:
-        """What stands under it, with the origin of the numbers."""
-        return f"{super().caption()} {self.data['made']}"
-
     @classmethod
     def stored(cls) -> dict[str, Any]:
         """The stored results of the book for `SimilarityExplorer`: every task and condition that is there.

@@ -152,7 +152,7 @@ class Table:
         return {STATIC_MIME: {"html": table}, "text/html": table, "text/plain": self.caption}
 
 
-_NUMBER = re.compile(r"^[-+−]?\d[\d.,]*(?=$|\s?[\[%±×])")
+_NUMBER = re.compile(r"^[-+−]?\d[\d.,]*(?=$|\s?[\[%±×][^A-Za-z]*$)")
 
 
 def _aligned(column: Sequence[str]) -> Sequence[str]:

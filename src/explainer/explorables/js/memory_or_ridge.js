@@ -84,7 +84,6 @@ function sizesPanel(state) {
   const middle = { ...SMALL, "text-anchor": "middle" };
   const name = (text, x, y, above) => words(left + x, Math.max(top + 23, Math.min(top + height - 7, y + (above ? -7 : 15))), text, { ...SMALL, class: "explorable-halo" });
   return panel("Their answers, by the size of the pool", HEIGHT,
-    rect(left, top, width, height, { fill: "none", stroke: "currentColor", "stroke-opacity": 0.5 }),
     TICKS.map((t) => line(left, Y(t), left + width, Y(t), { "stroke-opacity": t ? 0.15 : 0.6 }) + words(left - 5, Y(t) + 4, fixed(t, 0), { ...SMALL, "text-anchor": "end" })),
     [0, 2, 4, 6, 8, 10].map((k) => words(X(k), top + height + 14, whole(2 ** k), middle)),
     words(left + width, top + height + 28, "T, lines in the pool", { ...SMALL, "text-anchor": "end" }),

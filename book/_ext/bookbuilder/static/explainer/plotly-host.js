@@ -41,7 +41,7 @@ const inLines = (text, n) => text.split(" ").reduce((lines, word) => {
 
 // Names below an axis where one of theirs has more letters than its place: in one line and turned, of numbers every second
 const upright = (names, room) => !names.some((name) => name.split("<br>").some((line) => line.length > 1.3 * room / names.length)) ? {}
-  : names.every((name) => /^[\d.⁻⁰-⁹]+$/.test(name)) ? { ticktext: names.map((name, i) => (i % 2 ? "" : name)) } : { ticktext: names.map((name) => name.replaceAll("<br>", " ")), tickangle: 90, automargin: true, tickfont: { size: 12 } };
+  : names.every((name) => /^[\d.⁻¹²³⁰-⁹]+$/.test(name)) ? { ticktext: names.map((name, i) => (i % 2 ? "" : name)) } : { ticktext: names.map((name) => name.replaceAll("<br>", " ")), tickangle: 90, automargin: true, tickfont: { size: 12 } };
 
 // Names of rows, titles of axes and titles of panels side by side, which a phone has no room for in one line
 function fitted(layout, width) {
