@@ -54,7 +54,7 @@ function fitted(layout, width) {
     ...axis,
     ...(name[0] === "y" && axis.ticktext && { ticktext: axis.ticktext.map((text) => inLines(text, 18)), tickfont: { size: 12 } }),
     ...(name[0] === "x" && axis.ticktext && upright(axis.ticktext, room)),
-    ...(name[0] === "x" && axis.domain?.[1] < 1 && { domain: [axis.domain[0], axis.domain[1] - 0.05] }), // its last number is not the next one's first
+    ...(name[0] === "x" && axis.domain?.[1] < 1 && { domain: [axis.domain[0], axis.domain[1] - 0.07] }), // its last number is not the next one's first
     ...(name[0] === "x" && columns > 1 && !axis.tickvals && { nticks: 4, tickfont: { size: 11 } }),
     ...(name[0] === "x" && axis.title?.text && { title: { ...axis.title, text: inLines(axis.title.text, room) } }),
   }])]);
