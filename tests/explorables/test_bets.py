@@ -110,10 +110,10 @@ def test_bets_are_kept_from_page_to_page_and_forgotten(visit):
     momentum.locator("#momentum [data-choice=grows]").click()
     last = visit("all")
     found = state(last, "all")
-    assert (found["agreement"], found["others"], found["lasting"], found["floor"]) == (0.51, "stays", "grows", None)
+    assert (found["agreement"], found["others"], found["lasting"], found["floor"]) == (0.01, "stays", "grows", None)
     assert view(last, "all").get_by_role("slider").count() == view(last, "all").get_by_role("combobox").count() == 0
-    view(last, "all").get_by_role("status").filter(has_text="your bet 0.51, result 0.50").wait_for()
-    assert state(visit("comparison"), "comparison")["agreement"] == 0.51
+    view(last, "all").get_by_role("status").filter(has_text="your bet 0.01, result 0.50").wait_for()
+    assert state(visit("comparison"), "comparison")["agreement"] == 0.01
 
     view(last, "all").get_by_role("button", name="Forget my bets").click()
     assert state(visit("momentum"), "momentum")["lasting"] is None

@@ -175,7 +175,7 @@ class _Formatter(string.Formatter):
             )
         if type(value) in (list, tuple):
             return ", ".join(self.format_field(each, format_spec) for each in value)
-        return in_powers(super().format_field(value, format_spec))
+        return in_powers(re.sub(r"^-(0[.0]*)$", r"\1", super().format_field(value, format_spec)))
 
 
 @cache

@@ -149,5 +149,5 @@ export default explorable({
   question: "What do you expect, and what was found?", hint: HINT, panels, describe, extend,
   traits: ["about", ...ALL, "shown", "results"],
   lists: () => LISTED.map((key) => [key, "your bet", [[null, "choose"], ...Object.entries(QUESTIONS[key].choices)]]),
-  sliders: NUMBERS.map((key) => slider(key, "your bet", [0, 1, 0.01], (bet) => (none(bet) ? "none yet" : fixed(bet)), Number, (bet) => bet ?? 0.5)),
+  sliders: NUMBERS.map((key) => slider(key, "your bet", [0, 1, 0.01], (bet) => (none(bet) ? "none yet" : fixed(bet)), Number, (bet) => bet ?? 0)),
 });

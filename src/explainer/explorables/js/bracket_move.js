@@ -8,7 +8,7 @@ import { fixed } from "./numbers.js";
 
 const STEPS = [
   "The brackets hold e₁ and x₁ᵀ", "e₁ x₁ᵀ becomes a matrix, ΔW", "ΔW is multiplied by x",
-  "Back to the product: the brackets move", "x₁ᵀ x becomes one number, the weight", "e₁ times the weight is the same vector",
+  "The product again: the brackets move", "x₁ᵀ x becomes one number, the weight", "e₁ times the weight is the same vector",
 ];
 export const LAST = STEPS.length, MILLISECONDS = 1200;
 

@@ -5,8 +5,8 @@ import { SMALL, WIDTH, arrow, badge, bar, colour, diamond, entry, group, line, p
 import { explorable, slider } from "./frame.js";
 import { fixed } from "./numbers.js";
 
-// 0 where an arrow has no length
-export const cosine = (a, b) => dot(a, b) / (Math.hypot(...a) * Math.hypot(...b) || 1);
+// NaN where an arrow has no length
+export const cosine = (a, b) => dot(a, b) / (Math.hypot(...a) * Math.hypot(...b));
 
 // The four changes, from the place of no change: [context A, context B, training A, training B]
 export function changes({ points, shared, exchanged }) {
@@ -20,7 +20,7 @@ export function cosines(state) {
   return { similarity: mean([cosine(c_A, f_A), cosine(c_B, f_B)]), contrast: cosine(subtract(c_A, c_B), subtract(f_A, f_B)) };
 }
 
-const two = (value) => fixed(value, 2);
+const two = (value) => (Number.isNaN(value) ? "–" : fixed(value, 2));
 
 // What the GPT scores, with the trainings as they are or exchanged
 const ofGPT = ({ found, exchanged }) => (exchanged ? [found.foreign, found.contrast.map((x) => -x)] : [found.similarity, found.contrast]);
@@ -60,7 +60,7 @@ function cosinesPanel(state) {
   const { similarity, contrast } = cosines(state), [s, c] = ofGPT(state), foot = 236;
   const row = (y, name, value, role, [its, low, high]) => entry(0, y, name, two(value)) +
     line(LEFT, y + 36, RIGHT, y + 36, { "stroke-opacity": 0.2 }) +
-    group(colour(role), bar(X(0), X(value), y + 12, 16), rect(X(low), y + 34, Math.max(2, X(high) - X(low)), 4), rect(X(its) - 2.5, y + 30, 5, 12)) +
+    group(colour(role), bar(X(0), X(value || 0), y + 12, 16), rect(X(low), y + 34, Math.max(2, X(high) - X(low)), 4), rect(X(its) - 2.5, y + 30, 5, 12)) +
     words(X(its), y + 55, "GPT", { "text-anchor": "middle", ...SMALL });
   return panel("What the two cosines say", HEIGHT,
     group(colour(CONTEXT), circle(12, 40, "A")), words(27, 44, "context", SMALL), group(colour(TRAINING), square(96, 40, "A")), words(113, 44, "training", SMALL), words(176, 44, "arrows: A minus B", SMALL),

@@ -44,6 +44,12 @@ function handleElement(item, put, signal) {
   };
   node.addEventListener("pointerdown", (event) => {
     if (event.button) return;
+    const away = (other) => {
+      const { left, top, width, height } = other.getBoundingClientRect();
+      return Math.hypot(event.clientX - left - width / 2, event.clientY - top - height / 2);
+    };
+    const [nearest] = [...node.parentElement.querySelectorAll(".explorable-handle")].sort((a, b) => away(a) - away(b));
+    if (nearest !== node) return nearest.dispatchEvent(new PointerEvent(event.type, event)); // of handles that overlap
     event.preventDefault();
     node.setPointerCapture(event.pointerId);
     node.focus({ preventScroll: true });
@@ -78,7 +84,8 @@ function placeHandle(node, { label, plane: p, at, horizontal }, panelHeight) {
 function sliderControl({ trait, label, range: [min, max, step], format, fromInput, toInput }, change, signal) {
   const input = element("input", { type: "range", min, max, step });
   const value = element("span", { className: "explorable-number", attributes: { "aria-hidden": "true" } });
-  input.addEventListener("input", () => change({ [trait]: fromInput(+input.value) }), { signal });
+  // a press that moves nothing chooses what the thumb shows
+  for (const type of ["input", "click"]) input.addEventListener(type, () => change({ [trait]: fromInput(+input.value) }), { signal });
   const update = (state) => {
     input.value = toInput(state[trait]);
     value.textContent = format(state[trait]);

@@ -86,7 +86,7 @@ function planeOf({ points, reach }) {
 function linesPanel(state, found) {
   const p = planeOf(state), { X, Y, top } = p, at = X(state.query);
   return panel("Points and predicted lines", 340,
-    axes(p, [-4, -2, 0, 2, 4], ["input z", "target y"]), p.y[1] < 9 ? "" : [-8, 8].map((t) => words(9, Y(t) + 4, fixed(t, 0), SMALL)),
+    axes(p, [-4, -2, 0, 2, 4], ["input z", "target y"]), p.y[1] < 9 ? "" : [-8, 8].map((t) => words(p.left - 5, Y(t) + 4, fixed(t, 0), { ...SMALL, "text-anchor": "end" })),
     p.inside(
       rect(X(-2), Y(4), 142, Y(-4) - Y(4), { "fill-opacity": 0.06 }), words(100, Y(-4) - 5, "usual in training", SMALL),
       line(at, top, at, top + p.height, { "stroke-dasharray": "1 4" }),

@@ -70,7 +70,7 @@ function linesPanel(state) {
       group(colour("ink"), whole_(memory(state), { "stroke-width": 2.5 })),
       line(x, PLANE.top, x, PLANE.top + PLANE.height, { "stroke-dasharray": "1 3" })),
     group(colour("stone"), state.points.map(([x_i, y_i], i) => badge(X(x_i), Y(y_i), i + 1))),
-    group(colour("slate"), diamond(x, Y(clip(found.ridge)), 6)),
+    badge(x, PLANE.top + PLANE.height, "x"), group(colour("slate"), diamond(x, Y(clip(found.ridge)), 6)),
     group(colour("ink"), diamond(x, Y(clip(found.memory)), 8)),
     group(colour("ink"), key(0, line(0, 0, 28, 0, { "stroke-width": 2.5 }), "memory: mean over the pool, as it fits")),
     group(colour("slate"), key(1, line(0, 0, 28, 0, { "stroke-width": 2.5, "stroke-dasharray": "7 4" }), "ridge regression: every line is possible")));

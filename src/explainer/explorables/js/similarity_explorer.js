@@ -78,8 +78,8 @@ function curves(state) {
     ]),
     lines.map(([name, dash], i) => legend(2 + i, dash, `floor: ${name}`)),
     ticks.map((t) => line(34, p.Y(t), 312, p.Y(t), { "stroke-opacity": Math.abs(t) < 1e-9 ? 0.7 : 0.15 }) + words(29, p.Y(t) + 4, fixed(t, 1), end)),
-    [0, 1, 2, 3].map((i) => Math.round((i * (L - 1)) / 3)).map((l) => words(p.X(l), 334, l, { ...SMALL, "text-anchor": "middle" })),
-    words(312, 350, "layer, 0 is next to the input", end),
+    [0, 1, 2, 3].map((i) => Math.round((i * (L - 1)) / 3)).map((l) => words(p.X(l), 334, l + 1, { ...SMALL, "text-anchor": "middle" })),
+    words(312, 350, "layer, 1 is next to the input", end),
     p.inside(
       layers.map((points, i) => !points.length ? "" : group(colour(ROLES[i]), path(through([...points.map(([l, v, h]) => [l, v + h]), ...points.map(([l, v, h]) => [l, v - h]).reverse()].map(at)),
         { fill: "currentColor", "fill-opacity": 0.14, "stroke-opacity": 0.45, "stroke-dasharray": DASH[i] }))),
