@@ -306,7 +306,7 @@ def test_agreement_one_worked_pair_and_all_five():
     assert of_one["own"].low > 0 > of_one["own - other"].low and of_one["own - other"].high > 0
     of_all = contrast_results.similarities(upper)
     assert f"are {of_all['own / sqrt(C F)'].estimate:.2f} of the way" in sentence("agreement", "**Which task is it?**")
-    assert "a sixteenth of theirs in the upper third, and an eleventh over all" in sentence(
+    assert "a sixteenth of their yardstick in the upper third, and an eleventh" in sentence(
         "agreement", "This *yardstick*"
     )
     assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 16
@@ -781,7 +781,12 @@ def test_second_gpt_head_11_2_from_within():
     left = held.groupby(["kind", held["name"].fillna(held["part"])])["share"].mean()
     shares = [100 * left[kind, part] for kind in ("new rules", "word pairs") for part in ("none", "vote")]
     said = sentence("what_the_context_does", "In [a second GPT]")
-    assert "fall from {:.0f} to {:.0f} out of 100, and on word pairs only from {:.0f} to {:.0f}".format(*shares) in said
+    assert (
+        "fall from {:.0f} to {:.0f} out of 100 (chance 25), and on word pairs only from {:.0f} to {:.0f}".format(
+            *shares
+        )
+        in said
+    )
     lost = [
         table_intervals.of_means(held[(held["name"] == name) & (held["kind"] == kind)], "lost", ["seed", "task"])
         for name, kind in (("vote", "word pairs"), ("task", "word pairs"), ("task", "new rules"))
@@ -895,7 +900,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     possible = (mean["contexts"] * mean["trainings"]) ** 0.5
     said = {
         "then have a cosine of 0.04": (mean["own"], possible),
-        "Could we see such training": (mean["halves"],),
+        "Could the cosine show such training": (mean["halves"],),
         "That of two halves falls": (mean["halves"] - mean["halves_other"],),
     }
     for about, shown in said.items():
@@ -949,7 +954,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     right = cached.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean().to_numpy().ravel()
     assert {f"{100 * each:.0f}" for each in right} <= set(re.findall(r"\d+", sentence("new_rule", "[Context Tuning]")))
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
-    said = numbers(sentence("new_rule", "Could we see such training"))
+    said = numbers(sentence("new_rule", "Could the cosine show such training"))
     assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= said
     right = matched.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean()
     said = sentence("new_rule", "The weights that match activations")
