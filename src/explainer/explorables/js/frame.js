@@ -85,7 +85,7 @@ function sliderControl({ trait, label, range: [min, max, step], format, fromInpu
   const input = element("input", { type: "range", min, max, step });
   const value = element("span", { className: "explorable-number", attributes: { "aria-hidden": "true" } });
   // a press that moves nothing chooses what the thumb shows
-  for (const type of ["input", "click"]) input.addEventListener(type, () => change({ [trait]: fromInput(+input.value) }), { signal });
+  for (const type of ["input", "pointerup"]) input.addEventListener(type, () => change({ [trait]: fromInput(+input.value) }), { signal });
   const update = (state) => {
     input.value = toInput(state[trait]);
     value.textContent = format(state[trait]);
