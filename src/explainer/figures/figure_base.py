@@ -65,9 +65,8 @@ def dotted_lines(figure: go.Figure, letter: str, places: Mapping[str, float]) ->
     """Dotted lines in all panels at values of x or of y, each with its name, which may be "", at its end."""
     add, end = (figure.add_vline, "top") if letter == "x" else (figure.add_hline, "right")
     for name, at in places.items():
-        where = (
-            math.log10(at) if figure.layout[f"{letter}axis"]["type"] == "log" else at
-        )  # of texts; of lines, it is `at`
+        # Plotly places texts, unlike lines, on a logarithmic axis by the power of ten.
+        where = math.log10(at) if figure.layout[f"{letter}axis"]["type"] == "log" else at
         text = {"annotation": {"text": name, "font": {"size": 12}, letter: where}, "annotation_position": end}
         add(at, line={"dash": "dot", "width": 1.5}, **(text if name else {}))
     if letter == "y" and any(places):
