@@ -292,7 +292,7 @@ def test_agreement_without_the_pair_with_capitals():
     said = "by {:.3f} [{:.3f}, {:.3f}], with p = {:.3f}.".format(*planned[:3], planned.p_value)
     found = sentence("agreement", "**Which words taught it?**")
     assert said in found and f"(corrected p = {least})" in found
-    assert f"p is {planned.p_value:.3f}, and {least} when corrected" in sentence("verdict", "In a finer test")
+    assert f"p is {planned.p_value:.3f}, and {least} when corrected" in sentence("verdict", "In a finer, planned test")
     assert f"(p = {planned.p_value:.3f}; corrected for eight readings, {least})" in sentence("story", "A finer test")
 
 
@@ -394,7 +394,7 @@ def test_trained_control_and_the_verdict_what_certain_learners_reach():
     typed = {f"{each:.2f}" for each in table_intervals.of_means(means, share, ["model"])}
     for page, about in (
         ("trained_control", "With the context swapped the fall"), ("verdict", "**The second row has a limit.**"),
-        ("story", "but the test may miss it"), ("agreement", "Can these tests detect"),
+        ("story", "but the test may miss learning"), ("agreement", "Can these tests detect"),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
 
@@ -916,7 +916,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     assert f"Of {32 * len(settings)} training runs, {diverged} diverged" in said
     of_text = results("orders-text", "layers").query("layer >= 20")[["own", "contexts", "trainings"]].mean()
     typed = {f"{of_text['own']:.2f}", f"{(of_text['contexts'] * of_text['trainings']) ** 0.5:.2f}"}
-    for page, about in (("verdict", "The paper's loss, of the whole text"), ("new_rule", "With the paper's loss")):
+    for page, about in (("verdict", "the paper's loss, of the whole text"), ("new_rule", "With the paper's loss")):
         assert typed <= numbers(sentence(page, about)), page
     put = results("orders-text", "interventions")
     shares = {f"{beyond_random(put, part):.2f}" for part in ("ft_along_icl", "context_along_ft", "installed_along_ft")}
@@ -945,6 +945,14 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     assert f"and a context's part {of_context:.2f}.)" in sentence("new_rule", "With every weight trained")
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
+    layers = results("orders-answers", "layers").query("layer >= 20")
+    ways = [
+        table_intervals.of_means(its, lambda m: m["own"] / (m["contexts"] * m["trainings"]) ** 0.5, ["seed"]).estimate
+        for _, its in layers.groupby("cue")
+    ]
+    typed = "{:.2f} and {:.2f}".format(*reversed(ways))
+    assert f"(with keys and values alone: {typed})" in sentence("story", "Training every weight on the same lines")
+    assert f"| {typed}; over all layers" in sentence("new_rule", "the same share: keys and values")
     cached, upper = results("orders-cache"), results("orders-cache", "layers").query("layer >= 20")
     means = upper.groupby(["cue", "seed"])[["own", "other", "contexts", "trainings"]].mean()
     possible = (means["contexts"] * means["trainings"]) ** 0.5
