@@ -921,30 +921,6 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     put = results("orders-text", "interventions")
     shares = {f"{beyond_random(put, part):.2f}" for part in ("ft_along_icl", "context_along_ft", "installed_along_ft")}
     assert shares <= numbers(sentence("new_rule", "Judged by effect (see below)"))
-    odds, shares = results("orders-answers", "interventions"), {}
-    for part in ("ft_along_icl", "context_along_ft", "installed_along_ft"):
-        shares[part] = [beyond_random(its, part) for _, its in odds.groupby("cue")]
-    lacks = {"along_near": [], "other_rule": []}
-    for _, its in odds.groupby("cue"):
-        wide = its.pivot_table(index="seed", columns="intervention", values="log_odds").reset_index()
-
-        def more(part, than="along_near", wide=wide):
-            return table_intervals.of_means(
-                wide, lambda m: of_whole(m, "installed_along_ft", than) - of_whole(m, part, than), ["seed"]
-            )
-
-        assert more("ft_along_icl").low < 0 < more("ft_along_icl").high  # "cannot be told from the second row"
-        for than, of in lacks.items():
-            of.insert(0, more("context_along_ft", than))
-    said = ["by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*a[:3], *b[:3]) for a, b in lacks.values()]
-    assert said[0] in sentence("new_rule", "part does less") and said[1] in sentence("new_rule", "With no random part")
-    matched = results("orders-activations", "interventions")
-    assert all(beyond_random(its, "context_along_ft") < 0 for _, its in matched.groupby("cue"))  # "no more than random"
-    put = contrast_results.both_grids("rule-strongest", "interventions").query("layers == 'all'")
-    of_context = np.mean([beyond_random(its, "context_along_ft") for _, its in put.groupby("cue")])
-    assert f"and a context's part {of_context:.2f}.)" in sentence("new_rule", "With every weight trained")
-    said = numbers(sentence("new_rule", "part along trained keys and values"))
-    assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
     layers = results("orders-answers", "layers").query("layer >= 20")
     ways = [
         table_intervals.of_means(its, lambda m: m["own"] / (m["contexts"] * m["trainings"]) ** 0.5, ["seed"]).estimate
@@ -967,3 +943,29 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     right = matched.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean()
     said = sentence("new_rule", "The weights that match activations")
     assert {f"{100 * value:.0f}" for value in right.to_numpy().ravel()} <= set(re.findall(r"\d+", said))
+
+
+def test_new_rule_what_a_part_of_a_context_does_to_the_answers():
+    """Beside training in its place, matched weights, and training of every weight."""
+    odds = results("orders-answers", "interventions")
+    lacks = {"along_near": [], "other_rule": []}
+    for _, its in odds.groupby("cue"):
+        wide = its.pivot_table(index="seed", columns="intervention", values="log_odds").reset_index()
+
+        def more(part, than="along_near", wide=wide):
+            return table_intervals.of_means(
+                wide, lambda m: of_whole(m, "installed_along_ft", than) - of_whole(m, part, than), ["seed"]
+            )
+
+        assert more("ft_along_icl").low < 0 < more("ft_along_icl").high  # "cannot be told from the second row"
+        for than, of in lacks.items():
+            of.insert(0, more("context_along_ft", than))
+    said = ["by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*a[:3], *b[:3]) for a, b in lacks.values()]
+    assert said[0] in sentence("new_rule", "part does less") and said[1] in sentence("new_rule", "With no random part")
+    matched = results("orders-activations", "interventions")
+    assert all(beyond_random(its, "context_along_ft") < 0 for _, its in matched.groupby("cue"))  # "no more than random"
+    put = contrast_results.both_grids("rule-strongest", "interventions").query("layers == 'all'")
+    of_context = np.mean([beyond_random(its, "context_along_ft") for _, its in put.groupby("cue")])
+    assert f"and a context's part {of_context:.2f}.)" in sentence("new_rule", "With every weight trained")
+    said = numbers(sentence("new_rule", "part along trained keys and values"))
+    assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
