@@ -22,7 +22,10 @@ def said_on(path):
 def test_every_chapter_has_goals_needs_and_three_questions():
     assert list(CHAPTERS) == [name.rpartition("/")[2] for name in dict(pages.parts(ROOT))["The fifteen chapters"]]
     assert all(2 <= len(said["goals"]) <= 3 and len(said["questions"]) == 3 for said in CHAPTERS.values())
-    assert set().union(*(week["chapters"] for week in teaching.source()["weeks"])) < set(CHAPTERS)
+    weeks = teaching.source()["weeks"]
+    assert set().union(*(week["chapters"] for week in weeks)) < set(CHAPTERS)
+    ((number, section),) = re.findall(r"(\d+) only as far as “(.+?)”", " ".join(week["before"] for week in weeks))
+    assert f"## {section}" in said_on([*CHAPTER.values()][int(number) - 1])
 
 
 @pytest.mark.parametrize("name", CHAPTERS)

@@ -235,6 +235,27 @@ def test_handles_are_dragged(page, name):
 
 
 @pytest.mark.browser
+def test_of_handles_that_overlap_the_nearest_moves(page):
+    handles, before = page.locator("#one_step .explorable-handle"), state_of(page, "one_step")
+    page.evaluate("""() => {
+        const { model } = stages.one_step, [[x, y], , ...rest] = model.get("points");
+        model.set("points", [[x, y], [x + 0.1, y], ...rest]);
+        model.save_changes();
+    }""")
+    handles.first.scroll_into_view_if_needed()
+    first, second = (handles.nth(k).bounding_box() for k in range(2))
+    assert second["x"] < first["x"] + first["width"] / 2, "the second lies on the middle of the first"
+    start = state_of(page, "one_step")["points"]
+    page.mouse.move(first["x"] + first["width"] / 2 - 1, first["y"] + first["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(first["x"] - 30, first["y"] + first["height"] / 2, steps=5)
+    page.mouse.up()
+    first, second, *_ = state_of(page, "one_step")["points"]
+    page.evaluate("(points) => stages.one_step.model.set('points', points)", before["points"])
+    assert first[0] < start[0][0] - 0.1 and second == start[1]
+
+
+@pytest.mark.browser
 def test_handles_answer_to_arrow_keys(page):
     page.evaluate("""() => {
         window.keys.length = window.spoken = 0;

@@ -963,9 +963,11 @@ def test_new_rule_what_a_part_of_a_context_does_to_the_answers():
     said = ["by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*a[:3], *b[:3]) for a, b in lacks.values()]
     assert said[0] in sentence("new_rule", "part does less") and said[1] in sentence("new_rule", "With no random part")
     matched = results("orders-activations", "interventions")
+    assert matched["seed"].nunique() == 2  # "on two draws"
     assert all(beyond_random(its, "context_along_ft") < 0 for _, its in matched.groupby("cue"))  # "no more than random"
     put = contrast_results.both_grids("rule-strongest", "interventions").query("layers == 'all'")
-    of_context = np.mean([beyond_random(its, "context_along_ft") for _, its in put.groupby("cue")])
-    assert f"and a context's part {of_context:.2f}.)" in sentence("new_rule", "With every weight trained")
+    of_context = contrast_results.effect_beyond_random(put, "context_along_ft")
+    said = "and a context's part {:.2f} [{:.2f}, {:.2f}].)".format(*of_context[:3])
+    assert said in sentence("new_rule", "With every weight trained")
     said = numbers(sentence("new_rule", "part along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said

@@ -93,20 +93,22 @@ def share_of_the_whole(interventions: pd.DataFrame) -> dict[str, Interval]:
     return {part: share(part, base) for part, base in bases.items()}
 
 
-def effect_beyond_random(interventions: pd.DataFrame) -> Interval:
-    """How much of what training on a rule does to the log odds of A over B lies along the contexts.
+def effect_beyond_random(interventions: pd.DataFrame, part: str = "ft_along_icl") -> Interval:
+    """How much of what training on a rule does to the log odds of A over B lies along the contexts, or the converse.
 
-        (part along the contexts - random part) / (whole - other rule),  the mean over cues of these shares
+        (part - random part) / (whole - other rule),  the mean over cues of these shares
 
     `interventions` are those of "new_rule", with parts in all layers.
     """
     chosen = interventions[interventions["layers"] == "all"]
     odds = chosen.pivot_table(index="seed", columns=["cue", "intervention"], values="log_odds")
 
+    side = part.split("_along_", maxsplit=1)[0]
+
     def share(m: pd.Series) -> float:
         its: Any = m.unstack("cue")
-        part = its.loc["ft_along_icl"] - its.loc["ft_along_near"]
-        return (part / (its.loc["ft"] - its.loc["ft_other_rule"])).mean()
+        moved = its.loc[part] - its.loc[f"{side}_along_near"]
+        return (moved / (its.loc[side] - its.loc[f"{side}_other_rule"])).mean()
 
     return of_means(odds, share)
 

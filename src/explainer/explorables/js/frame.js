@@ -44,13 +44,13 @@ function handleElement(item, put, signal) {
   };
   node.addEventListener("pointerdown", (event) => {
     if (event.button) return;
+    event.preventDefault();
     const away = (other) => {
       const { left, top, width, height } = other.getBoundingClientRect();
       return Math.hypot(event.clientX - left - width / 2, event.clientY - top - height / 2);
     };
     const [nearest] = [...node.parentElement.querySelectorAll(".explorable-handle")].sort((a, b) => away(a) - away(b));
     if (nearest !== node) return nearest.dispatchEvent(new PointerEvent(event.type, event)); // of handles that overlap
-    event.preventDefault();
     node.setPointerCapture(event.pointerId);
     node.focus({ preventScroll: true });
     const { plane: p, at } = item(), [x, y] = pointer(event);
