@@ -41,6 +41,8 @@ def record(tmp_path, monkeypatch):
 def test_what_holds_is_shown_with_its_numbers(capsys):
     finding("A is small", 0.25, "<=", 0.5)
     assert capsys.readouterr().out == "✓ Finding. A is small: 0.25 ≤ 0.5.\n"
+    finding("B is large", 88580, ">", 2.29e-5)
+    assert " ".join(capsys.readouterr().out.split()) == "✓ Finding. B is large: 88,600 > 2.29 × 10⁻⁵."
 
 
 def test_what_does_not_hold_is_marked_and_says_what_was_published(record, capsys):

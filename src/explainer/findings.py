@@ -15,6 +15,7 @@ from typing import Any
 from IPython.display import display
 
 from explainer.data.files import published_directory
+from explainer.data.numbers import in_powers
 from explainer.errors import ExplainerError
 
 MIME = "application/vnd.explainer.finding+json"
@@ -63,7 +64,7 @@ class Finding:
     def comparison(self) -> str:
         """`0.023 < 0.5`, or `0.63, not < 0.5`."""
         relation = _SIGNS.get(self.relation, self.relation)
-        return f"{self.value:.3g}{' ' if self.holds else ', not '}{relation} {self.bound:.3g}"
+        return in_powers(f"{self.value:.3g}{' ' if self.holds else ', not '}{relation} {self.bound:.3g}")
 
 
 def finding(statement: str, value: float, relation: str, bound: float) -> None:

@@ -46,7 +46,7 @@ def test_numbers_of_a_column_end_below_each_other_and_powers_of_ten_are_written_
     assert cells[2] == "2 of 3"
     assert cells[0] == '<span class="xp-aligned" style="min-width:4ch">0.1</span> [0, 1]'
     written = figure_texts._filled("{x:.0e}, {y:.3g}, {z}", {"x": 6e-6, "y": 88_612.0, "z": "4e-16 (7e-16)"})
-    assert " ".join(written.split()) == "6 × 10⁻⁶, 88600, 4 × 10⁻¹⁶ (7 × 10⁻¹⁶)"
+    assert " ".join(written.split()) == "6 × 10⁻⁶, 88,600, 4 × 10⁻¹⁶ (7 × 10⁻¹⁶)"
 
 
 def test_table_takes_rows_of_the_file_or_given_ones(words):

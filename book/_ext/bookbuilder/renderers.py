@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from docutils import nodes
 
+from explainer.data.numbers import in_powers
 from explainer.figures import CAPTION_MIME, PLOTLY_MIME, STATIC_MIME
-from explainer.figures.figure_base import in_powers
 from explainer.figures.figure_texts import KINDS, badge, figcaption, figure_tag
 from explainer.palette import PALETTE
 

@@ -1,13 +1,13 @@
 """What every figure shares: the template, the look of each series, error bars, dotted lines and digits."""
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
+from explainer.data.numbers import raised
 from explainer.palette import PALETTE
 
 TRAINING, CONTEXT = 6, 7
@@ -86,20 +86,8 @@ def log_axis(values: Iterable[float], *, own: bool = True) -> dict[str, Any]:
         powers = range(math.floor(math.log10(drawn[0])), math.ceil(math.log10(drawn[-1])) + 1)
         times = (1,) if drawn[-1] > 100 * drawn[0] else (1, 2, 5)
         ticks = [each * 10.0**power for power in powers for each in times]
-        names = [f"{tick:g}" if times[1:] or tick in (1, 10) else f"10{_raised(f'{tick:e}'[9:])}" for tick in ticks]
+        names = [f"{tick:g}" if times[1:] or tick in (1, 10) else f"10{raised(f'{tick:e}'[9:])}" for tick in ticks]
     return {"type": "log", "tickvals": ticks, "ticktext": names, "tickangle": 0}
-
-
-def in_powers(text: str) -> str:
-    """A text whose numbers like 6e-06 are 6 × 10⁻⁶, and those like 8.86e+04 are 88600."""
-    short = re.sub(r"(?<![\w#.])\d[\d.]*e[-+]?\d+\b", lambda number: f"{float(number[0]):g}", text)
-    return re.sub(
-        r"(?<=\d)e([-+]\d+)\b", lambda power: f"\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10{_raised(power[1])}", short
-    )
-
-
-def _raised(power: str) -> str:
-    return str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def significant_digits(values: Iterable[float], digits: int = 4) -> list[float]:

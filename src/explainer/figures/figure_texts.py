@@ -23,7 +23,8 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from explainer.data.assets import CHECKPOINT
-from explainer.figures.figure_base import TEMPLATE, in_powers
+from explainer.data.numbers import in_powers
+from explainer.figures.figure_base import TEMPLATE
 from explainer.palette import PALETTE
 
 PLOTLY_MIME = "application/vnd.plotly.v1+json"
