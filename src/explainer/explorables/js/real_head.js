@@ -1,7 +1,7 @@
 // One head of the checkpoint on `Japan ->`: what softmax and what linear attention do when a vector is added to every key.
 
 import { add, dot, scale, softmax, subtract, weightedSum } from "./algebra.js";
-import { SMALL, WIDTH, arrow, axes, badge, bar, colour, group, line, marker, DIAMOND, panel, plane, through, path, tag, words } from "./drawing.js";
+import { SMALL, WIDTH, arrow, axes, bar, colour, group, line, marker, DIAMOND, panel, plane, through, path, tag, words } from "./drawing.js";
 import { explorable, slider } from "./frame.js";
 import { fixed, MINUS } from "./numbers.js";
 
@@ -74,7 +74,8 @@ function keyPanel(state) {
       group({ ...colour("key"), "fill-opacity": 0.9 }, at.map(([x, y], i) => (owner(state, i) === 5 || owner(state, i) === 0 ? marker(DIAMOND, x, y, false) : ""))),
       group(colour("key"), at.map((_, i) => (isAnswer(state, i) ? line(...from[i], ...to[i], { "stroke-dasharray": "2 4", "stroke-opacity": 0.6 }) : "")),
         at.map(([x, y], i) => (i < state.head.n && !isAnswer(state, i) ? tag("circle", { cx: x, cy: y, r: 3, fill: "currentColor", "fill-opacity": 0.6 }) : "")),
-        at.map(([x, y], i) => (isAnswer(state, i) ? badge(x, y, owner(state, i), 8) : "")))),
+        at.map(([x, y], i) => (isAnswer(state, i) ? tag("circle", { cx: x, cy: y, r: 4, class: "explorable-paper", stroke: "currentColor", "stroke-width": 2 }) : ""))),
+      at.map(([x, y], i) => (isAnswer(state, i) ? words(x, y + (owner(state, i) % 2 ? 17 : -8), owner(state, i), { "text-anchor": "middle", ...SMALL, ...bold, class: "explorable-ink explorable-halo" }) : ""))), // 2 and 3 are neighbours
     words(0, LOW - 4, "1 to 4: the answers, dotted: their way; ◇ own text", SMALL));
 }
 
