@@ -126,7 +126,7 @@ function outputPanel(state) {
   const all = outputs(state), error = errors(state), reach = 1.3 * Math.max(...all.exact[0].map(Math.abs));
   const height = (v) => (13 * Math.max(-reach, Math.min(reach, v))) / reach;
   return panel("Output of one query, eight numbers", HEIGHT, weightStrip(state), METHODS.map((method, m) => {
-    const top = ROWS + m * ROW, base = top + 31, bars = all[method.key][0].map((v, j) => {
+    const top = ROWS + m * ROW, base = top + 28, bars = all[method.key][0].map((v, j) => {
       const [x, h] = [4 + 40 * j, height(v)];
       const cut = Math.abs(v) > reach ? path(`M${x + 10} ${base - h}l6 ${-4 * Math.sign(v)}l6 ${4 * Math.sign(v)}Z`, { fill: "currentColor" }) : "";
       return rect(x, base - Math.max(h, 0), 32, Math.max(1, Math.abs(h)), { "fill-opacity": method.solid ? 0.6 : 0.15, stroke: "currentColor" }) + cut;
