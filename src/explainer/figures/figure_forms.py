@@ -55,17 +55,20 @@ def dot_panels(
     quoted: Mapping[str, Mapping[str, Values]] | None = None,
     columns: int = 1,
     line: float | Mapping[str, float] | None = 0,
+    order: Iterable[str] = (),
 ) -> go.Figure:
     """Points with intervals, `panels[title][series][row]`: all panels have the same rows, and lanes of series in them.
 
     `floors` are grey and `quoted` have open markers, both of the same shape as the panels; they stand in the lane of
     the series of the same name and say what they are, those of another name in a lane of their own. Series without a
     value are left out. A dotted line stands at `line`, or one at each of its values, with its name: {"chance": 0.25}.
+    Rows are in the `order` of their names, then as they come.
     """
     floors, quoted = floors or {}, quoted or {}
     series, names = _names(panels, quoted), _names(panels, quoted, floors)
     every = [values for of in (panels, quoted, floors) for panel in of.values() for values in panel.values()]
-    rows = list(dict.fromkeys(row for values in every for row in values))
+    given = dict.fromkeys(row for values in every for row in values)
+    rows = [row for row in dict.fromkeys([*order, *given]) if row in given]
     inner = len(rows) * max(34, 12 * len(names))
     figure, places = _panels(list(panels), columns, inner, shared="y")
     look = _assign_looks(names)
