@@ -51,25 +51,25 @@ def test_script_json_cannot_be_closed_by_its_content():
 
 POINTS = {0: Interval(0.5, 0.4, 0.7), 4: Interval(0.6, 0.5, 0.8), 16: Interval(0.9, 0.8, 1)}
 CURVES = {"one": {"s": POINTS, "t": POINTS}, "two": {"s": POINTS}, "three": {"t": POINTS}}
-RANKS = [["0", "0.5", "0.4 to 0.7"], ["4", "0.6", "0.5 to 0.8"], ["16", "0.9", "0.8 to 1"]]
+RANKS = [["0", "0.5", "0.4 to 0.7"], ["4", "0.6", "0.5 to 0.8"], ["16", "0.9", "0.8 to 1.0"]]
 DOTS = {"s": {"a": Interval(0.2, 0.1, 0.4), "b": Interval(0.3, 0.2, 0.5)}, "t": {"b": 0.5}, "u": {"a": 0.6}}
 PANELS = {"one": {"s": {"a": 0.2}}, "two": {"s": {"a": 0.3, "b": 0.4}}}
 TOKENS = {"tickvals": np.arange(3), "ticktext": [" ->", "a<br>word", "->"]}
 TYPED = go.Scatter(x=np.array([1.0, 2.0]), y=np.array([0.25, 0.5]), name="<b>", error_y={"array": [0.1, 0.2]})
 NOT_DRAWN = go.Scatter(x=[0.5, None, 2.0], y=["u", "v", "w"], name="s", error_x={"array": [0.1, None, None]})
 BAR = go.Bar(x=[0.5], y=["a"], orientation="h", error_x={"array": [0.2], "arrayminus": [0.1]})
-LOGS = go.Scatter(x=[0.3, 1], y=[0.02, 4], name="s", error_x={"array": [0.1, 0.1]})
+LOGS = go.Scatter(x=[0.3, 1], y=[2e-7, 4.0], name="s", error_x={"array": [0.1, 0.1]})
 TWO = make_subplots(1, 2).add_scatter(x=[1], y=[2], row=1, col=1).add_scatter(x=[3], y=[4], row=1, col=2)
 TWO.update_yaxes(title_text="loss").update_xaxes(title_text="layers", col=1).update_xaxes(title_text="n", col=2)
 END = "95 % interval"
 TABLES = {
     "typed arrays, and a name that is no markup": (
         go.Figure(TYPED), ["series", "x", "y", END],
-        [["&lt;b&gt;", "1", "0.25", "0.15 to 0.35"], ["&lt;b&gt;", "2", "0.5", "0.3 to 0.7"]],
+        [["&lt;b&gt;", "1", "0.25", "0.15 to 0.35"], ["&lt;b&gt;", "2", "0.50", "0.30 to 0.70"]],
     ),
     "horizontal bars": (go.Figure(BAR), ["series", "x", "y", END], [["bar", "0.5", "a", "0.4 to 0.7"]]),
     "a point that is not drawn, and an end that is missing": (
-        go.Figure(NOT_DRAWN), ["series", "x", "y", END], [["s", "0.5", "u", "0.4 to 0.6"], ["s", "2", "w", ""]],
+        go.Figure(NOT_DRAWN), ["series", "x", "y", END], [["s", "0.5", "u", "0.4 to 0.6"], ["s", "2.0", "w", ""]],
     ),
     "places of the same name, and a name of two lines": (
         go.Figure(go.Heatmap(z=[[0.1, 0.2, 0.3]], x=np.arange(3), y=["q"])).update_xaxes(TOKENS),
@@ -87,7 +87,7 @@ TABLES = {
         go.Figure(LOGS)
         .update_yaxes(type="log", tickvals=[0.01, 1], ticktext=["1 %", "100 %"])
         .update_xaxes(tickvals=[0, 1], ticktext=["none", "all"]),
-        ["series", "x", "y", END], [["s", "0.3", "0.02", "0.2 to 0.4"], ["s", "1", "4", "0.9 to 1.1"]],
+        ["series", "x", "y", END], [["s", "0.3", "2\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10⁻⁷", "0.2 to 0.4"], ["s", "1", "4", "0.9 to 1.1"]],
     ),
     "panels and ranks": (
         curve_panels(CURVES, "demonstrations", columns=2, by_rank=True),

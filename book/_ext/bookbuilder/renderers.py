@@ -3,8 +3,10 @@
 import base64
 import html
 import json
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,9 +42,9 @@ def _values(data: Any) -> list:
     return [] if data is None else list(data)
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, decimals: int | None = None) -> str:
     if isinstance(value, float):
-        return in_powers(f"{value:.4g}").replace("-", "−")
+        return in_powers(f"{value:.4g}" if decimals is None else f"{value:z,.{decimals}f}").replace("-", "−")
     return html.escape("" if value is None else re.sub("<br ?/?>", " ", str(value)))
 
 
@@ -82,7 +84,31 @@ def _coordinates(trace: Mapping, layout: Mapping, letter: str) -> list:
     return [_told(value, places) for value in _values(trace.get(letter))]
 
 
-def _rows(figure: Mapping) -> Iterator[list[str]]:
+def _decimals(numbers: Iterable[float]) -> int | None:
+    """How many decimals a column has: of its largest number four digits; None where powers of ten are shorter."""
+    sizes = [abs(number) for number in numbers if number]
+    if not sizes or max(sizes) < 1e-3:
+        return None
+    needed = max(len(f"{size:.4g}".partition(".")[2]) for size in sizes)
+    return min(needed, max(0, 4 - math.ceil(math.log10(max(sizes)))))
+
+
+def _written(rows: list[list[Any]], layout: Mapping) -> list[list[str]]:
+    """Rows whose numbers in a column of a panel have as many decimals; those of logarithmic axes, as many digits."""
+    logs = {2 + (key[0] == "y") for key, axis in layout.items() if key[1:5] == "axis" and axis.get("type") == "log"}
+    for panel, column in product({row[0] for row in rows}, (2, 3, 4)):
+        its = [row for row in rows if row[0] == panel]
+        ends = [row[5] for row in its if row[5] and row[5][0] == column]
+        numbers = [row[column] for row in its if isinstance(row[column], float)]
+        decimals = None if column in logs else _decimals([*numbers, *(end for _, *two in ends for end in two)])
+        for row in its:
+            row[column] = _text(row[column], decimals)
+            if row[5] in ends:
+                row[5] = " to ".join(_text(end, decimals) for end in row[5][1:])
+    return rows
+
+
+def _rows(figure: Mapping) -> Iterator[list[Any]]:
     layout = figure.get("layout") or {}
     for trace in figure["data"]:
         begin = [_text(_panel(trace, layout)), _text(trace.get("name") or trace.get("type", ""))]
@@ -91,7 +117,7 @@ def _rows(figure: Mapping) -> Iterator[list[str]]:
             z = _values(trace["z"])
             for line, cells in zip(y or range(len(z)), z, strict=True):
                 for column, cell in zip(x or range(len(z[0])), cells, strict=True):
-                    yield [*begin, _text(column), _text(line), _text(cell), ""]
+                    yield [*begin, column, line, cell, ""]
             continue
         axis = "error_x" if trace.get("error_x") else "error_y"
         error = trace.get(axis) or {}
@@ -101,8 +127,8 @@ def _rows(figure: Mapping) -> Iterator[list[str]]:
             if a is None or b is None:  # not a number, so not drawn
                 continue
             ends = ((down or up)[i], up[i]) if up else (None, None)
-            interval = "" if None in ends else f"{_text(value - ends[0])} to {_text(value + ends[1])}"
-            yield [*begin, _text(a), _text(b), "", interval]
+            interval = "" if None in ends else (3 - (axis == "error_x"), value - ends[0], value + ends[1])
+            yield [*begin, a, b, "", interval]
 
 
 def _title(layout: Mapping, letter: str) -> str:
@@ -114,8 +140,8 @@ def _title(layout: Mapping, letter: str) -> str:
 
 def data_table(figure: Mapping) -> str:
     """The figure's numbers as a folded HTML table, for readers who do not see the drawing."""
-    rows = list(_rows(figure))
     layout = figure.get("layout") or {}
+    rows = _written(list(_rows(figure)), layout)
     heads = ["panel", "series", _title(layout, "x"), _title(layout, "y"), "value", "95 % interval"]
     used = [i for i in range(len(heads)) if any(row[i] for row in rows)]
     if not rows or len(rows) > _MAX_ROWS:
