@@ -191,6 +191,9 @@ def test_switch_keeps_the_place_and_search_finds(edition, browser, address):
     page.click(".btn-xp-language")
     page.wait_for_url(f"**/{edition.settings['address']}/book/chapters/verdict.html#{anchor}")
     assert HAN.search(page.inner_text(f"section#{anchor}"))
+    page.goto(f"{address}book/studies/vote.html")  # which has no translation, and the switch says where it leads
+    page.click(f".btn-xp-language:has-text('{edition.settings['start']}')")
+    page.wait_for_url(f"**/{edition.settings['address']}/book/intro.html")
     page.goto(f"{address}{edition.settings['address']}/search.html?q=元梯度")
     page.wait_for_selector("#search-results li")
     assert "attention_as_weight_update" in page.inner_html("#search-results")

@@ -213,7 +213,7 @@ def _page(app: Sphinx, pagename: str, templatename: str, context: dict, doctree:
 
 
 def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
-    """Lead from each page to the same one in the other language, or to the first where there is none."""
+    """Lead from each page to the same one in the other language, or, and say so, to the first where there is none."""
     if doctree is None:
         return
     here, root = edition_of(app), Path(app.srcdir)
@@ -223,8 +223,9 @@ def _switch(app: Sphinx, pagename: str, templatename: str, context: dict, doctre
         start = Path(folder, pagename).parent if here else Path(pagename).parent
         place = os.path.relpath(Path(*([] if here else [folder]), f"{other}.html"), start)
         tag, name = ("en", "English") if here else (edition.settings["tag"], edition.settings["name"])
+        name, why = (name, name) if pagename in ours else (edition.settings["start"], edition.settings["only_english"])
         context["header_buttons"].insert(0, {
-            "type": "link", "url": place, "text": name, "tooltip": name, "label": "xp-language", "icon": "",
+            "type": "link", "url": place, "text": name, "tooltip": why, "label": "xp-language", "icon": "",
         })  # fmt: skip
         if pagename in ours:
             link = f'<link rel="alternate" hreflang="{tag}" href="{place}" />'
