@@ -87,7 +87,7 @@ TABLES = {
         go.Figure(LOGS)
         .update_yaxes(type="log", tickvals=[0.01, 1], ticktext=["1 %", "100 %"])
         .update_xaxes(tickvals=[0, 1], ticktext=["none", "all"]),
-        ["series", "x", "y", END], [["s", "0.3", "2\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10⁻⁷", "0.2 to 0.4"], ["s", "1", "4", "0.9 to 1.1"]],
+        ["series", "x", "y", END], [["s", "0.3", "2\xa0×\xa010⁻⁷", "0.2 to 0.4"], ["s", "1", "4", "0.9 to 1.1"]],
     ),
     "panels and ranks": (
         curve_panels(CURVES, "demonstrations", columns=2, by_rank=True),
