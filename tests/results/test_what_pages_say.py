@@ -301,7 +301,8 @@ def test_agreement_one_worked_pair_and_all_five():
     strengths = results("minimal-pairs", "strengths").query("shots == k and epochs == epochs.max()")
     upper = strengths[strengths["layers"] == "upper third"]
     of_one = contrast_results.similarities(upper[upper["pair"] == "past/participles"])
-    typed = {f"{of_one[name].estimate:.2f}" for name in ("contexts", "trainings")}
+    both = [of_one[name].estimate for name in ("contexts", "trainings")]
+    typed = {f"{each:.2f}" for C in both for each in (C, C**0.5)} | {f"{of_one['sqrt(C F)'].estimate:.2f}"}
     assert numbers(sentence("agreement", "*What is 1?*")) == typed
     assert of_one["own"].low > 0 > of_one["own - other"].low and of_one["own - other"].high > 0
     of_all = contrast_results.similarities(upper)
@@ -450,6 +451,10 @@ def test_shared_part_by_task_and_by_who_answers():
     assert f"Where only the context is right, the part gets {of_context} right" in sentence(
         "shared_part", "the part's right"
     )
+    layers = results("shared-part", "layers")
+    cosine = statistics.student(layers.groupby(["seed", "task"])["own"].mean().groupby("seed").mean())
+    said = sentence("shared_part", "Averaged over all layers")
+    assert "{:.2f} [{:.2f}, {:.2f}]".format(*cosine[:3]) in said and round(1 / (layers["own"] ** 2).mean()) == 6
     assert round(accuracy(shared, "along_ft_of_next"), 2) == 0.06
     costs_more = intervention_results.difference(shared, "across_ft", "across_ft_other")
     assert f"{costs_more:.3f}" == "0.025 [0.004, 0.046]".replace(" ", "\N{NO-BREAK SPACE}")
@@ -706,9 +711,12 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     fall, low, high = (f"{-100 * each:.0f}" for each in ten["FT"][:3])
     assert f"by {fall} [{high}, {low}] right answers" in sentence("story", "given the label away")
     said = sentence("what_the_context_does", "*blocking*")
-    assert f"every weight, {fall} [{high}, {low}] in 100 fewer" in said
+    levels = "{:.0f} of 100 answers about Y are right, and {:.0f}".format(*(100 * after[["blocked", "control"]]))
+    assert f"every weight, {levels} in the control: a fall of {fall} [{high}, {low}]" in said
+    told = results("blocking-contexts", "answers").query("cue == 'Y' and last == 'Y'")
+    levels = "{:.0f} are right, and {:.0f}".format(*(100 * told.groupby("lesson")["right"].mean()[["blocked", "control"]]))
     fall, low, high = (f"{-100 * each:.0f}".replace("-", "\N{MINUS SIGN}") for each in forty[:3])
-    assert f"no such fall: {fall} [{high}, {low}] (" in said
+    assert f"{levels} in the control: a fall of {fall} [{high}, {low}] (" in said
 
 
 def test_verdict_a_layer_that_descends_reaches_the_second_rows_benchmark():
@@ -936,7 +944,8 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         of_it = (means[of] / possible).groupby("cue").mean()
         assert {f"{value:.2f}" for value in of_it.round(2)} <= numbers(sentence("new_rule", about)), of_it
     right = cached.groupby("cue")[["icl_accuracy", "ft_accuracy"]].mean().to_numpy().ravel()
-    assert {f"{100 * each:.0f}" for each in right} <= set(re.findall(r"\d+", sentence("new_rule", "[Context Tuning]")))
+    said = sentence("new_rule", "[Context Tuning]") + sentence("new_rule", "We predicted more than 0.5 if")
+    assert {f"{100 * each:.0f}" for each in right} <= set(re.findall(r"\d+", said))
     matched, layers = results("orders-activations"), results("orders-activations", "layers").query("layer >= 20")
     said = numbers(sentence("new_rule", "Could the cosine show such training"))
     assert {f"{value:.2f}" for value in layers.groupby("cue")["own"].mean()} <= said
