@@ -293,7 +293,9 @@ def test_agreement_without_the_pair_with_capitals():
     found = sentence("agreement", "**Which words taught it?**")
     assert said in found and f"(corrected p = {least})" in found
     assert f"p is {planned.p_value:.3f}, and {least} when corrected" in sentence("verdict", "A finer, planned test")
-    assert f"(p = {planned.p_value:.3f}; {least} when corrected for eight readings)" in sentence("story", "A finer test")
+    assert f"(p = {planned.p_value:.3f}; {least} when corrected for eight readings)" in sentence(
+        "story", "A finer test"
+    )
 
 
 def test_agreement_one_worked_pair_and_all_five():
@@ -452,7 +454,10 @@ def test_shared_part_by_task_and_by_who_answers():
     layers = results("shared-part", "layers")
     cosine = statistics.student(layers.groupby(["seed", "task"])["own"].mean().groupby("seed").mean())
     said = sentence("shared_part", "Averaged over all layers")
-    assert "{:.2f} [{:.2f}, {:.2f}]".format(*cosine[:3]) in said and f"its square {(layers['own'] ** 2).mean():.2f}." in said
+    assert (
+        "{:.2f} [{:.2f}, {:.2f}]".format(*cosine[:3]) in said
+        and f"its square {(layers['own'] ** 2).mean():.2f}." in said
+    )
     assert round(accuracy(shared, "along_ft_of_next"), 2) == 0.06
     costs_more = intervention_results.difference(shared, "across_ft", "across_ft_other")
     assert f"{costs_more:.3f}" == "0.025 [0.004, 0.046]".replace(" ", "\N{NO-BREAK SPACE}")
@@ -712,7 +717,9 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     levels = "{:.0f} of 100 answers about Y are right, and {:.0f}".format(*(100 * after[["blocked", "control"]]))
     assert f"every weight, {levels} in the control: a fall of {fall} [{high}, {low}]" in said
     told = results("blocking-contexts", "answers").query("cue == 'Y' and last == 'Y'")
-    levels = "{:.0f} are right, and {:.0f}".format(*(100 * told.groupby("lesson")["right"].mean()[["blocked", "control"]]))
+    levels = "{:.0f} are right, and {:.0f}".format(
+        *(100 * told.groupby("lesson")["right"].mean()[["blocked", "control"]])
+    )
     fall, low, high = (f"{-100 * each:.0f}".replace("-", "\N{MINUS SIGN}") for each in forty[:3])
     assert f"{levels} in the control: a fall of {fall} [{high}, {low}] (" in said
 
@@ -932,7 +939,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         for _, its in layers.groupby("cue")
     ]
     typed = "{:.2f} and {:.2f}".format(*reversed(ways))
-    assert f"(with keys and values alone: {typed})" in sentence("story", "Training every weight on the same lines")
+    assert f"(with keys and values alone, on two kinds of rules: {typed})" in sentence("story", "Training every weight on the same lines")
     assert f"| {typed}; over all layers" in sentence("new_rule", "the same share: keys and values")
     cached, upper = results("orders-cache"), results("orders-cache", "layers").query("layer >= 20")
     means = upper.groupby(["cue", "seed"])[["own", "other", "contexts", "trainings"]].mean()
