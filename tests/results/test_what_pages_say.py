@@ -939,7 +939,9 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         for _, its in layers.groupby("cue")
     ]
     typed = "{:.2f} and {:.2f}".format(*reversed(ways))
-    assert f"(with keys and values alone, on two kinds of rules: {typed})" in sentence("story", "Training every weight on the same lines")
+    assert f"(with keys and values alone, on two kinds of rules: {typed})" in sentence(
+        "story", "Training every weight on the same lines"
+    )
     assert f"| {typed}; over all layers" in sentence("new_rule", "the same share: keys and values")
     cached, upper = results("orders-cache"), results("orders-cache", "layers").query("layer >= 20")
     means = upper.groupby(["cue", "seed"])[["own", "other", "contexts", "trainings"]].mean()
