@@ -712,7 +712,7 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     said = set(re.findall(r"\d+", sentence("rival", "does block")))
     assert {f"{100 * after[of]:.0f}" for of in ("blocked", "control")} <= said
     fall, low, high = (f"{-100 * each:.0f}" for each in ten["FT"][:3])
-    assert f"by {fall} [{high}, {low}] right answers" in sentence("story", "given the label away")
+    assert f"({fall} [{high}, {low}] fewer right answers" in sentence("story", "gives the label away")
     said = sentence("what_the_context_does", "*blocking*")
     levels = "{:.0f} of 100 answers about Y are right, and {:.0f}".format(*(100 * after[["blocked", "control"]]))
     assert f"every weight, {levels} in the control: a fall of {fall} [{high}, {low}]" in said
@@ -939,7 +939,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         for _, its in layers.groupby("cue")
     ]
     typed = "{:.2f} and {:.2f}".format(*reversed(ways))
-    assert f"(with keys and values alone, on two kinds of rules: {typed})" in sentence(
+    assert f"(training only keys and values, on two kinds of rules: {typed})" in sentence(
         "story", "Training every weight on the same lines"
     )
     assert f"| {typed}; over all layers" in sentence("new_rule", "the same share: keys and values")
