@@ -923,7 +923,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"
     settings = results("orders-answers")
     assert settings["seed"].nunique() == 10 and settings["cue"].nunique() == 2
-    assert "(averaged training: two) and ten draws" in sentence("new_rule", "**What this does not show.**")
+    assert "(two for averaged training) and ten draws" in sentence("new_rule", "**What this does not show.**")
     diverged = settings["note"].str.split().str[0].astype(int).sum()
     said = sentence("new_rule", "Training used the loss of the answers")
     assert f"Of {32 * len(settings)} training runs, {diverged} diverged" in said
