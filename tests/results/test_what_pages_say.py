@@ -651,7 +651,7 @@ def test_vote_what_a_line_writes_and_gets():
     values, attention = (sentence("vote", about) for about in ("The values hold labels", "Attention is another matter"))
     more = [float(over("written_effect", "contradicted", other)) for other in ("repeated", "new")]
     said = "({} to {} per cent more if they predict another)".format(*(f"{100 * each - 100:.0f}" for each in more))
-    assert said in sentence("what_the_context_does", "We see next to none of this")
+    assert said in sentence("what_the_context_does", "We see almost none of this")
     of_values = {over(of, form) for of in ("written_effect", "error") for form in ("repeated", "contradicted")}
     layers = contrast_results.both_grids("values", "layers")
     layers = layers.pivot_table(index=["place", "layer"], columns="form", values="written").query("abs(new) > 0.05")
@@ -714,10 +714,10 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
     fall, low, high = (f"{-100 * each:.0f}" for each in ten["FT"][:3])
     assert f"({fall} [{high}, {low}] fewer right answers" in sentence("story", "gives the label away")
     said = sentence("what_the_context_does", "*blocking*")
-    levels = "{:.0f} of 100 answers about Y are right, and {:.0f}".format(*(100 * after[["blocked", "control"]]))
+    levels = "{:.0f} of 100 answers about Y are right, against {:.0f}".format(*(100 * after[["blocked", "control"]]))
     assert f"every weight, {levels} in the control: a fall of {fall} [{high}, {low}]" in said
     told = results("blocking-contexts", "answers").query("cue == 'Y' and last == 'Y'")
-    levels = "{:.0f} are right, and {:.0f}".format(
+    levels = "{:.0f} are right, against {:.0f}".format(
         *(100 * told.groupby("lesson")["right"].mean()[["blocked", "control"]])
     )
     fall, low, high = (f"{-100 * each:.0f}".replace("-", "\N{MINUS SIGN}") for each in forty[:3])
@@ -756,7 +756,7 @@ def test_vote_and_verdict_known_tasks():
     assert [number for number in said if number != "270"] == typed
     for page, about in (
         ("verdict", "**On tasks it already knew**"),
-        ("what_the_context_does", "We see next to none of this"),
+        ("what_the_context_does", "We see almost none of this"),
     ):
         assert {f"{100 * of.estimate:.0f}" for of in (flat, whole)} <= set(re.findall(r"\d+", sentence(page, about)))
 
