@@ -162,7 +162,7 @@ def test_agreement_thirds():
         for high in ("trainings", "trainings_reordered")
     ]
     same = f"{share('context_foreign', 'trainings_reordered'):.2f}"
-    assert f"With these as 1, the 0.42 is {same}." in sentence("agreement", "*Why are two training runs 1?*")
+    assert f"With these as 1, the 0.42 becomes {same}." in sentence("agreement", "*Why are two training runs 1?*")
     typed = {f"{of(shares):.2f}" for of in (min, max)}
     places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale goes"}
     for page, about in places.items():
@@ -311,7 +311,7 @@ def test_agreement_one_worked_pair_and_all_five():
     assert f"are {of_all['own / sqrt(C F)'].estimate:.2f} of the way" in sentence("agreement", "**Which task is it?**")
     said = sentence("agreement", "This *yardstick*")
     assert f"a sixteenth of their own yardstick ({of_all['yardstick'].estimate:.2f}) in the upper third" in said
-    assert "and by an eleventh over all layers" in said
+    assert "and an eleventh over all layers" in said
     assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 16
     of_all = contrast_results.similarities(strengths[strengths["layers"] == "all"])
     assert round(of_all["yardstick"].estimate / of_all["own - other"].estimate) == 11
