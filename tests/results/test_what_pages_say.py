@@ -164,7 +164,7 @@ def test_agreement_thirds():
     same = f"{share('context_foreign', 'trainings_reordered'):.2f}"
     assert f"With these as 1, the 0.42 becomes {same}." in sentence("agreement", "*Why are two training runs 1?*")
     typed = {f"{of(shares):.2f}" for of in (min, max)}
-    places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale goes"}
+    places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale runs"}
     for page, about in places.items():
         assert typed <= numbers(sentence(page, about)), page
 
