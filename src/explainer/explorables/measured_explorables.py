@@ -279,8 +279,8 @@ class Bets(Explorable):
 
         layers = published.results("shared-part", "layers")
         by_seed = layers[layers["layer"] >= _UPPER].groupby("seed").mean(numeric_only=True)
-        own, floor, ceiling = (statistics.student(by_seed[name]) for name in ("own", "training_foreign", "trainings"))
-        change = statistics.student(by_seed["training_other"] - by_seed["own"])
+        own, floor, ceiling = (statistics.student(by_seed[name]) for name in ("own", "context_foreign", "trainings"))
+        change = statistics.student(by_seed["context_other"] - by_seed["own"])
         share = -change.estimate / (own.estimate - floor.estimate)
         arms, gains = _CHOICES["lowest"], language_model_results.change_at_budgets("plain", "momentum")
         longest = max(gains)

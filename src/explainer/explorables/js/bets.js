@@ -14,11 +14,11 @@ const question = (about, where, title, ask, told, choices) => ({ about, where, t
 export const QUESTIONS = {
   agreement: question("comparison", 9, "Context and training", "How similar is the change by a context to the change by training on the same examples (cosine)?",
     (its) => `${interval(its.agreement)}; ${its.seeds} seeds.`),
-  floor: question("comparison", 9, "Another task, the floor", "How similar is the context to training on another task (cosine)?",
+  floor: question("comparison", 9, "Another task, the floor", "How similar is training to a context on another task (cosine)?",
     (its) => `${interval(its.floor)}; ${its.seeds} seeds.`),
   ceiling: question("comparison", 9, "Two training runs, the ceiling", "How similar are two training runs on different examples of the same task (cosine)?",
     (its) => `${interval(its.ceiling)}; ${its.seeds} seeds.`),
-  others: question("comparison", 9, "Other examples of the task", "If the training uses other examples of the same task, how does its similarity to the context change?",
+  others: question("comparison", 9, "Other examples of the task", "If the context has other examples of the same task, how does its similarity to training change?",
     ({ others, seeds }) => `${within(others.change, 3)}; ${seeds} seeds.`,
     { floor: "it falls to the floor", half: "it falls about half way", stays: "it stays" }),
   lowest: question("momentum", 13, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
