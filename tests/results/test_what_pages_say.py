@@ -353,7 +353,7 @@ def test_shared_part_parts_beside_random_ones():
         _, across, near = (accuracy(results("shared-part", "queries"), name) for name in names)
         lost.append(100 * (near - across))
     said = sentence("shared_part", "So both depend on the shared direction")
-    text = "costs the context {:.0f} more than removing a random part does, and fine-tuning {:.0f} more."
+    text = "costs the context {:.0f} more answers than removing a random part does, and fine-tuning {:.0f} more."
     assert text.format(*lost) in said
     assert f"the context keeps {kept('across_ft_other')}." in said and f"more than {kept('across_ft')}," in said
     of_next, near = kept("across_ft_of_next"), kept("across_near")
@@ -456,7 +456,7 @@ def test_shared_part_by_task_and_by_who_answers():
     said = sentence("shared_part", "Averaged over all layers")
     assert (
         "{:.2f} [{:.2f}, {:.2f}]".format(*cosine[:3]) in said
-        and f"its square {(layers['own'] ** 2).mean():.2f}." in said
+        and f"the mean of its square is {(layers['own'] ** 2).mean():.2f}." in said
     )
     assert round(accuracy(shared, "along_ft_of_next"), 2) == 0.06
     costs_more = intervention_results.difference(shared, "across_ft", "across_ft_other")
