@@ -795,7 +795,7 @@ def test_second_gpt_head_11_2_from_within():
     shares = [100 * left[kind, part] for kind in ("new rules", "word pairs") for part in ("none", "vote")]
     said = sentence("what_the_context_does", "In [a second GPT]")
     assert (
-        "fall from {:.0f} to {:.0f} out of 100 (chance 25), but on word pairs only from {:.0f} to {:.0f}".format(
+        "fall from {:.0f} to {:.0f} out of 100 (chance: 25), but on word pairs only from {:.0f} to {:.0f}".format(
             *shares
         )
         in said
