@@ -43,7 +43,7 @@ def test_the_six_commands_in_their_order(tmp_path, monkeypatch, capsys):
         return capsys.readouterr()
 
     models, look, choose, run, publish, verdict = SIX
-    both = shlex.split(re.search(r"put `(--model .*?)`", TEXT)[1])
+    both = shlex.split(re.search(r"use `(--model .*?)`", TEXT)[1])
     assert "llama" in typed(models).out
     seen = dict(re.findall(r"^(llama_\d+) .*  (.*)$", typed(look, *both).out, re.MULTILINE))
     assert seen == {"llama_0": "not seen", "llama_400": "yes"}
