@@ -141,10 +141,17 @@ def test_view_in_a_notebook_asks_the_kernel(browser):
         page.get_by_role("button", name="Run it").click()
         (message,) = page.evaluate("heard.slice(1)")
         assert {"experiment": 1, "task": "capitals", "lesson": "fine-tuned", "scale": 1}.items() <= message.items()
+        cancel = page.get_by_role("button", name="Cancel")
+        cancel.click()
+        assert page.evaluate("heard.at(-1)") == {"stop": True} and "Stopped." in page.locator("body").inner_text()
+        page.get_by_role("button", name="Run it").click()
         found = LiveExperiment.stored()["plurals"]["found"]["shuffled"]
         message = {"experiment": 1, "found": found | {"right": [1, 2, 3]}}
         page.evaluate("(message) => answer(message)", message)
+        assert "3 of 30" not in page.locator("body").inner_text() and cancel.is_visible()
+        message["experiment"] = 2
+        page.evaluate("(message) => answer(message)", message)
         assert "3 of 30" in page.locator("body").inner_text()
-        assert "computed in this notebook" in page.locator("body").inner_text()
+        assert "computed in this notebook" in page.locator("body").inner_text() and cancel.is_hidden()
     finally:
         context.close()

@@ -402,7 +402,9 @@ def _named(token):
         text = f"\u2068{text}\u2069"
     if re.search("[0-9A-F]{2}·|…[0-9A-F]{2}", text):
         return text
-    return f"“{text}”" if text else "end of line" if "\n" in token else "a space"
+    blanks = {"\n": "end of line", " ": "a space"}
+    blanks |= {" " * n: f"{n} spaces" for n in range(2, 20)}
+    return f"“{text}”" if text else blanks.get(token) or "“" + token.translate({32: "␣", 10: "⏎", 9: "⇥"}) + "”"
 
 
 SWEEP = """(message) => new Promise((answer, fail) => {

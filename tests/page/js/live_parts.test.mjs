@@ -27,6 +27,7 @@ test("a text from right to left is isolated, and no other", () => {
 test("a part of a character is named by its bytes, and spoken of as a part", () => {
   const rows = [
     [" Paris", "“Paris”", "“Paris”"], [" 冷", "“冷”", "“冷”"], ["\n", "end of line", "end of line"], [" ", "a space", "a space"],
+    ["  ", "2 spaces", "2 spaces"], ["\n\n ", "“⏎⏎␣”", "“⏎⏎␣”"], ["\t", "“⇥”", "“⇥”"], ["\u00a0", "“U+00A0”", "“U+00A0”"],
     [" E586·", "E586·", "the first 2 of 3 bytes of a character"], ["E5·· (冷)", "E5·· (冷)", "the first of 3 bytes of “冷”"],
     ["F09F98· (😀)", "F09F98· (😀)", "the first 3 of 4 bytes of “😀”"], ["…B7", "…B7", "the last bytes of a character"],
     ["D8· (ق)", "\u2068D8· (ق)\u2069", "the first of 2 bytes of “\u2068ق\u2069”"], ["FACE", "“FACE”", "“FACE”"], ["·", "“·”", "“·”"],

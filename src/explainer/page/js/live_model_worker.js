@@ -3,7 +3,7 @@
 // { sweep, pattern, curves, queries }, where `curves` has the demonstrations of each curve; { sweep: 0 } to stop;
 // { experiment, pattern, demonstrations, second, update, scale, queries, query }, where `second` has the demonstrations of another
 // context, and `update` names a task whose fine-tuning takes its place; { patch, pattern, demonstrations, donors, asked, query };
-// { vector, pattern, demonstrations, query }.
+// { vector, pattern, demonstrations, query }; { stop: true }, after the run that is going on.
 
 import { Tokenizer } from "./tokenizers.min.js";
 import { ALONE, FORGETFUL, Refused, fetchShards, modelOn, opened, reach, simAMDelta, simAOU, softmax, tensorsOf } from "./live_model.js";
@@ -57,6 +57,9 @@ const heard = () => new Promise((resolve) => setTimeout(resolve));
 
 // The answer without demonstrations, with them, and with each of them hidden in turn
 async function ask({ ask: id, pattern, demonstrations, query, hidden }) {
+  await model.context(pattern, demonstrations);
+  await heard();
+  if (id !== newest) return postMessage({ id, stopped: true });
   const shown = [...demonstrations.keys()].filter((i) => !hidden.includes(i));
   const { logits, looks } = await model.next(pattern, demonstrations, query, hidden, ALONE, ...shown.map((i) => [...hidden, i]));
   const [p, zero, ...others] = logits.map(softmax), answer = p.indexOf(Math.max(...p));
@@ -154,6 +157,7 @@ async function vector({ vector: id, pattern, demonstrations, query }) {
 }
 
 function work(data) {
+  if (data.stop) return;
   if (data.load) return load();
   const { experiment: id, patch: other, vector: third } = data, its = id ?? other ?? third;
   if (its && its !== comparing) return postMessage({ experiment: id, patch: other, vector: third, stopped: true });
@@ -161,7 +165,7 @@ function work(data) {
   if (other) return patch(data);
   if (third) return vector(data);
   if ("sweep" in data) return data.sweep && sweep(data);
-  return data.ask === newest && ask(data);
+  return data.ask === newest ? ask(data) : postMessage({ id: data.ask, stopped: true });
 }
 
 // Once more on the processor if the graphics processor fails, which a driver may do at any time
@@ -177,8 +181,8 @@ async function workSafely(data) {
 
 let turn = Promise.resolve();
 onmessage = ({ data }) => {
-  if (data.ask) newest = data.ask;
+  if (data.ask || data.stop) newest = data.ask;
   sweeping = data.sweep; // a question that comes meanwhile stops it
-  comparing = data.experiment || data.patch || data.vector || comparing;
+  comparing = data.stop ? 0 : data.experiment || data.patch || data.vector || comparing;
   turn = turn.then(() => workSafely(data)).catch((error) => postMessage({ failed: String(error?.message ?? error), id: data.ask, sweep: data.sweep, experiment: data.experiment, patch: data.patch, vector: data.vector }));
 };

@@ -16,7 +16,10 @@ export const isolated = (text) => (FROM_THE_RIGHT.test(text) ? `\u2068${text}\u2
 const PART = /^(…)?((?:[0-9A-F]{2})+)(·*)(?: \((.+)\))?$/;
 const partOf = (token) => { const found = PART.exec(token.trim()); return found && (found[1] || found[3]) ? found : null; };
 export const hasParts = (tokens) => tokens.some(([token]) => partOf(token));
-export const named = (token) => partOf(token) ? isolated(token.trim()) : token.trim() ? `“${isolated(token.trim())}”` : token.includes("\n") ? "end of line" : "a space";
+// Of tokens without letters each has a name of its own
+const SIGNS = { " ": "␣", "\n": "⏎", "\t": "⇥" }, code = (c) => `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+const blank = (token) => token === "\n" ? "end of line" : token === " " ? "a space" : /^ +$/.test(token) ? `${token.length} spaces` : `“${Array.from(token, (c) => SIGNS[c] ?? code(c)).join("")}”`;
+export const named = (token) => partOf(token) ? isolated(token.trim()) : token.trim() ? `“${isolated(token.trim())}”` : blank(token);
 export function spoken(token) {
   const [, rest, bytes, dots, whole] = partOf(token) ?? [], n = bytes?.length / 2;
   return !bytes ? named(token) : rest ? "the last bytes of a character" : `the first ${n > 1 ? `${n} ` : ""}of ${n + dots.length} bytes of ${whole ? `“${isolated(whole)}”` : "a character"}`;

@@ -6,6 +6,7 @@ import { element } from "#explorables/frame.js";
 import { modelRow, percent } from "./model_row.js";
 import { clip, hasParts, isolated, named, spoken } from "./live_parts.js";
 
+const TASKS = ["capitals", "plurals", "past", "antonyms", "chinese"]; // a notebook keeps them by the alphabet
 const MOST = 16, LONGEST = 400, QUIET = 500; // demonstrations; characters; ms without a change before the model is asked
 
 export const question = ({ pattern, demonstrations, query, hidden }) => [pattern, demonstrations, query, hidden];
@@ -74,6 +75,7 @@ export const workshop = ({ folded = false, storedFor = storedOf } = {}) => (root
     if (data.ready) return ask();
     if (!asked || data.id !== asked) return;
     model.say(data.failed ?? "");
+    asked = 0;
     if (!data.found) return;
     change({ found: { ...data.found, of: sent, made: `computed ${model.place}, ${((performance.now() - since) / 1000).toFixed(1)} s` } });
   }, widget);
@@ -89,7 +91,8 @@ export const workshop = ({ folded = false, storedFor = storedOf } = {}) => (root
     model.say("Asking …");
   };
   const button = (textContent, patch) => element("button", { type: "button", textContent, style: "margin:0", onclick: () => change(patch(read())) });
-  const presets = Object.entries(start.presets).map(([name, { hiding, ...its }]) => button(name, () => its));
+  const known = Object.keys(start.presets).sort((a, b) => TASKS.indexOf(a) - TASKS.indexOf(b));
+  const presets = known.map((name) => button(name.replace("chinese", "Chinese"), () => (({ hiding, ...its }) => its)(start.presets[name])));
   const rows = [], list = element("div", {});
   const query = field("query", (text) => change({ query: text }));
   const add = button("add a demonstration", ({ demonstrations }) => ({ demonstrations: [...demonstrations, ["", ""]].slice(0, MOST) }));

@@ -91,7 +91,13 @@ export function modelRow(heard, widget) {
     end("");
     tell({ ended: false });
   });
-  const stop = button("Cancel", () => end(ifKept("Stopped. What has arrived is kept; loading goes on from there.")));
+  let running = 0; // the number of this row's question
+  const cancel = () => {
+    const id = running;
+    its.worker.postMessage({ stop: true });
+    answered({ failed: "Stopped.", id, experiment: id, patch: id, vector: id });
+  };
+  const stop = button("Cancel", () => its.ready ? cancel() : end(ifKept("Stopped. What has arrived is kept; loading goes on from there.")));
   const remove = button("Remove it from this browser", async () => {
     await caches.delete(CACHE);
     end("Removed. The answers shown stay.");
@@ -106,7 +112,8 @@ export function modelRow(heard, widget) {
     load.hidden = !!its.worker;
     forgo.hidden = !its.ended;
     if (base) load.textContent = its.ended ? "Load the model again" : `Load the model (${SIZE})`;
-    bar.hidden = amount.hidden = stop.hidden = !its.worker || its.ready;
+    bar.hidden = amount.hidden = !its.worker || its.ready;
+    stop.hidden = bar.hidden && !running;
     remove.hidden = !its.kept;
     if (base) [bar.max, bar.value] = [its.total ?? 1, its.done ?? 0];
     amount.textContent = its.total ? `${Math.round(its.done / 1e6)} of ${Math.round(its.total / 1e6)} MB of weights` : "";
@@ -115,13 +122,25 @@ export function modelRow(heard, widget) {
   };
   const say = (text) => { said.textContent = text || its.text; }; // of a question of this row, else of the model
   its.addEventListener("change", show);
-  its.addEventListener("answer", ({ detail }) => node.isConnected && heard(detail));
+  const answered = (data) => {
+    const { id, experiment, patch, vector, part, ended } = data;
+    if (ended || (!part && [id, experiment, patch, vector].includes(running))) running = 0;
+    if (node.isConnected) heard(data);
+    show();
+  };
+  its.addEventListener("answer", ({ detail }) => answered(detail));
   if (base) globalThis.caches?.has(CACHE).then((kept) => kept && !its.kept && tell({ kept }), () => {}); // refused where nothing may be kept
   show();
   return {
     node, place, say, number: () => ++its.numbers,
     decline: (text) => say(its.worker && !its.ready ? "The model is still loading." : text),
-    ask: (message) => { if (its.ready) its.worker.postMessage(message); return !!its.ready; },
+    ask: (message) => {
+      if (!its.ready) return false;
+      its.worker.postMessage(message);
+      running = message.ask ?? message.experiment ?? message.patch ?? message.vector ?? 0; // a sweep has a button of its own
+      show();
+      return true;
+    },
   };
 }
 
