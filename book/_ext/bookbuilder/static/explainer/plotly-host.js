@@ -121,7 +121,7 @@ async function named(library, target) {
   const margins = wide > (curves || target.clientWidth >= NARROW ? 0.34 : 0) * target.clientWidth ? [r] : curves ? [wide, r] : [r, wide];
   for (const right of margins) {
     await library.relayout(target, { showlegend: false, "margin.r": right });
-    const found = free(target, legend, sizes), { l, t, w, h } = target._fullLayout._size;
+    const found = free(target, legend, sizes, right > r), { l, t, w, h } = target._fullLayout._size;
     if (!found || (right > r && found.every(([x], i) => x + sizes[i][0] <= l + w))) continue; // a margin that no name stands in is empty
     const names = found.map(([x, y], i) => ({ x: (x - l) / w, y: 1 - (y - t) / h, text: texts[i].join("<br>"), align: "left", xref: "paper", yref: "paper", xanchor: "left", yanchor: "top",
       showarrow: false, borderpad: 0, font: { size: 13, color: (legend[i].mode === "lines" ? legend[i].line : legend[i].marker).color } }));
@@ -132,8 +132,9 @@ async function named(library, target) {
   return false;
 }
 
-// The upper left corner of a name of each size for each trace, in pixels; null where one has no place
-function free(target, legend, sizes) {
+// The upper left corner of a name of each size for each trace, in pixels; null where one has no place. Without `room` on their right
+// only the end of a curve has its name beyond the plots.
+function free(target, legend, sizes, room) {
   const { _fullLayout: full, _fullData: traces } = target, taken = [], inked = new Map();
   const axesOf = (trace) => ["x", "y"].map((letter) => full[trace[`${letter}axis`].replace(letter, `${letter}axis`)]);
   const pointsOf = (trace) => {
@@ -178,12 +179,12 @@ function free(target, legend, sizes) {
   const placeOf = (trace, [w, h], panel, near) => {
     const lines = trace.mode.includes("lines"), its = traces.filter((other) => other.index === trace.index || (trace.legendgroup && other.legendgroup === trace.legendgroup));
     const around = its.filter(({ xaxis }) => !panel || xaxis === panel).flatMap((each) => {
-      const points = pointsOf(each), [x, y] = axesOf(each), last = x._offset + x._length === full._size.l + full._size.w ? full.width : x._offset + x._length;
+      const points = pointsOf(each), [x, y] = axesOf(each), edge = x._offset + x._length, last = edge === full._size.l + full._size.w ? full.width : edge;
       return (lines ? points.reverse() : points).flatMap(([px, py, i], nth) => {
         const [x0, x1, y0, y1] = each.mode.includes("markers") ? spread(each, i) : [px, px, py, py];
         const beside = lines && !nth ? [0, -8, 8, -16, 16] : [0]; // of a curve, what ends close to another may move a little
         return [...beside.map((by) => [x1 + 8, py - h / 2 + by]), [px + 4, y0 - h - 5], [px - w / 2, y0 - h - 6], [px + 4, y1 + 5], [px - w / 2, y1 + 6], [px - w - 4, y0 - h - 5], [px - w - 4, y1 + 5], [x0 - w - 8, py - h / 2]]
-          .filter(([a, b]) => a > x._offset + 4 && a + w <= last && b + h < y._offset + y._length);
+          .filter(([a, b]) => a > x._offset + 4 && a + w <= (lines && nth && !room ? edge : last) && b + h < y._offset + y._length);
       });
     });
     const [own, others] = [true, false].map((mine) => [...inked].flatMap(([trace, boxes]) => (its.includes(trace) === mine ? boxes : [])));
