@@ -59,15 +59,21 @@ function lines(text, font, width) {
 }
 
 // What a reader has chosen of an explorable, and what it is now
-const chosen = (figure) => [...figure.querySelectorAll(".explorable-controls label:has(span)")].map((label) =>
+const chosen = (figure) => [...figure.querySelectorAll(".explorable-controls label:has(span):not(.explorable-panel *)")].map((label) =>
   `${textOf(label.firstChild)}: ${label.querySelector("select")?.selectedOptions[0]?.text ?? (textOf(label.lastChild) || label.lastChild.value)}`).join("; ");
+
+// The parts of a caption, and what it is about: its title, or the question of an explorable
+function captionOf(figure) {
+  const caption = figure.querySelector("figcaption").cloneNode(true), take = (part) => { const found = caption.querySelector(part); found?.remove(); return found; };
+  const [number, sample, more] = [".xp-number", ".xp-sample", ".xp-badge-more"].map(take).map((part) => textOf(part?.querySelector("p") ?? part));
+  const origin = [textOf(take(".xp-badge")), more].filter(Boolean).join(": ");
+  return { number, sample, origin, caption: textOf(caption), about: textOf(caption.querySelector(".xp-title") ?? caption) };
+}
 
 // The picture with what it needs elsewhere: number, caption, state, how it was measured, where its numbers come from, source, licence
 async function picture(figure) {
-  const { svg, width: w, height: h } = await drawing(figure), caption = figure.querySelector("figcaption").cloneNode(true);
-  const take = (part) => { const found = caption.querySelector(part); found?.remove(); return found; };
-  const [number, sample, more] = [".xp-number", ".xp-sample", ".xp-badge-more"].map(take).map((part) => textOf(part?.querySelector("p") ?? part));
-  const badge = textOf(take(".xp-badge")), site = document.querySelector('link[rel="canonical"]')?.href ?? (location.protocol === "file:" ? "" : HERE);
+  const { svg, width: w, height: h } = await drawing(figure), { number, sample, origin, caption } = captionOf(figure);
+  const site = document.querySelector('link[rel="canonical"]')?.href ?? (location.protocol === "file:" ? "" : HERE);
   const style = getComputedStyle(document.body), family = style.fontFamily, width = Math.max(w, 420), root = document.createElementNS(SVG, "svg");
   const make = (name, attributes, ...inside) => {
     const node = document.createElementNS(SVG, name);
@@ -81,7 +87,7 @@ async function picture(figure) {
     y += i ? 1.4 * size : 1.8 * size;
     return make("text", { x: PAD, y, "font-size": size }, ...(head ? [make("tspan", { "font-weight": 600 }, head)] : []), line.slice(head.length).trimEnd());
   });
-  const text = [[`  ${textOf(caption)}`, 14, number], [chosen(figure), 12], [[sample, [badge, more].filter(Boolean).join(": ")].filter(Boolean).join(" "), 11],
+  const text = [[`  ${caption}`, 14, number], [chosen(figure), 12], [[sample, origin].filter(Boolean).join(" "), 11],
     [`${source.book}${site && ` ${site}#${figure.id}`} · ${source.text}`, 11]].filter(([words]) => words).map((one) => paragraph(...one));
   const size = { width: width + 2 * PAD, height: Math.ceil(y + PAD) };
   for (const [name, value] of Object.entries({ x: PAD + (width - w) / 2, y: PAD, width: w, height: h })) svg.setAttribute(name, value);
@@ -111,7 +117,7 @@ const TAKE = {
   png: async (figure) => save(await pixels(await picture(figure)), "png", figure),
   embed: (figure) => {
     const address = new URL(`${page.folder}${figure.dataset.alone}.html`, HERE).href + query(figure);
-    const title = `${textOf(figure.querySelector(".xp-number"))}: ${document.title}`;
+    const { number, about } = captionOf(figure), title = `${number}: ${about}`;
     return `<iframe src="${quoted(address)}" title="${quoted(title)}" loading="lazy" style="width:100%;height:min(${figure.clientHeight + 32}px,85vh);border:0"></iframe>`;
   },
 };
