@@ -1,5 +1,6 @@
 """Figures one can point at: numbers, addresses that open a state, pictures, and pages that other pages embed."""
 
+import html
 import re
 import shutil
 from urllib.parse import quote, unquote
@@ -194,6 +195,10 @@ def test_a_bare_page_embeds_a_figure(opened, site, tmp_path, where, figure):
     assert figure != "swap" or frame.locator("select").last.evaluate("(node) => node.selectedIndex") == 3
     fits = "(html) => html.scrollWidth <= html.clientWidth && html.scrollHeight <= html.clientHeight"
     assert frame.locator("html").evaluate(fits)
+    left = "(html) => html.clientHeight - html.querySelector('main').getBoundingClientRect().bottom"
+    assert figure != "swap" or frame.locator("html").evaluate(left) < 100
+    about = html.unescape(re.search('title="[^:]+: ([^"]+)"', line)[1])
+    assert about in " ".join(frame.locator("figcaption").inner_text().split())
 
 
 def test_an_embedded_explorable_is_small(site):
