@@ -18,7 +18,7 @@ export const QUESTIONS = {
     (its) => `${interval(its.floor)}; ${its.seeds} seeds.`),
   ceiling: question("comparison", 9, "Two training runs, the ceiling", "How similar are two training runs on different examples of the same task (cosine)?",
     (its) => `${interval(its.ceiling)}; ${its.seeds} seeds.`),
-  others: question("comparison", 9, "Other examples of the task", "If the context has other examples of the same task, how does its similarity to training change?",
+  others: question("comparison", 9, "Other examples of the task", "With other examples of the task in the context, how does its similarity to training change?",
     ({ others, seeds }) => `${within(others.change, 3)}; ${seeds} seeds.`,
     { floor: "it falls to the floor", half: "it falls about half way", stays: "it stays" }),
   lowest: question("momentum", 13, "The lowest loss", "Which small language models end with the lowest loss on text that they have not seen (nats per token)?",
