@@ -925,7 +925,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     assert settings["seed"].nunique() == 10 and settings["cue"].nunique() == 2
     assert "(two for averaged training) and ten draws" in sentence("new_rule", "**What this does not show.**")
     diverged = settings["note"].str.split().str[0].astype(int).sum()
-    said = sentence("new_rule", "Training used the loss of the answers")
+    said = sentence("new_rule", "Training used the loss on the answers")
     assert f"Of {32 * len(settings)} training runs, {diverged} diverged" in said
     of_text = results("orders-text", "layers").query("layer >= 20")[["own", "contexts", "trainings"]].mean()
     typed = {f"{of_text['own']:.2f}", f"{(of_text['contexts'] * of_text['trainings']) ** 0.5:.2f}"}
