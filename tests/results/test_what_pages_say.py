@@ -939,7 +939,7 @@ def test_averaged_trainings_of_a_new_rule_in_words():
         for _, its in layers.groupby("cue")
     ]
     typed = "{:.2f} and {:.2f}".format(*reversed(ways))
-    assert f"(training only keys and values, on two kinds of rules: {typed})" in sentence(
+    assert f"(with only keys and values trained, on two kinds of rules: {typed})" in sentence(
         "story", "Training every weight on the same lines"
     )
     assert f"| {typed}; over all layers" in sentence("new_rule", "the same share: keys and values")
