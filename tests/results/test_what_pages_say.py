@@ -914,12 +914,12 @@ def test_averaged_trainings_of_a_new_rule_in_words():
     said = {
         "then have a cosine of 0.04": (mean["own"], possible),
         "Both checks say": (mean["halves"],),
-        "That of two halves falls": (mean["halves"] - mean["halves_other"],),
+        "The cosine of the two halves falls": (mean["halves"] - mean["halves_other"],),
     }
     for about, shown in said.items():
         assert {f"{value:.2f}" for of in shown for value in of} <= numbers(sentence("new_rule", about)), about
     lost = {f"{value:.3f}" for value in mean["own"] - mean["other"]}
-    assert lost <= numbers(sentence("new_rule", "That of two halves falls"))
+    assert lost <= numbers(sentence("new_rule", "The cosine of the two halves falls"))
     assert (mean["own"] / possible).round(2).between(0.1, 0.2).all()  # "a tenth and a fifth"
     settings = results("orders-answers")
     assert settings["seed"].nunique() == 10 and settings["cue"].nunique() == 2
@@ -976,13 +976,13 @@ def test_new_rule_what_a_part_of_a_context_does_to_the_answers():
         for than, of in lacks.items():
             of.insert(0, more("context_along_ft", than))
     said = ["by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*a[:3], *b[:3]) for a, b in lacks.values()]
-    assert said[0] in sentence("new_rule", "part does less") and said[1] in sentence("new_rule", "With no random part")
+    assert said[0] in sentence("new_rule", "part has less effect") and said[1] in sentence("new_rule", "With no random part")
     matched = results("orders-activations", "interventions")
     assert matched["seed"].nunique() == 2  # "on two draws"
     assert all(beyond_random(its, "context_along_ft") < 0 for _, its in matched.groupby("cue"))  # "no more than random"
     put = contrast_results.both_grids("rule-strongest", "interventions").query("layers == 'all'")
     of_context = contrast_results.effect_beyond_random(put, "context_along_ft")
-    said = "but a context's part {:.2f} [{:.2f}, {:.2f}].)".format(*of_context[:3])
+    said = "but that of a context's part {:.2f} [{:.2f}, {:.2f}].)".format(*of_context[:3])
     assert said in sentence("new_rule", "With every weight trained")
-    said = numbers(sentence("new_rule", "part along trained keys and values"))
+    said = numbers(sentence("new_rule", "of a context along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
