@@ -704,7 +704,7 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
         {f"{each:.2f}".replace("-0.00", "0.00") for each in of[:3]} for of in (ten["FT"], ten["ICL"], forty)
     )
     for page, about, typed in (
-        ("rival", "does block", training | context), ("rival", "In forty draws", larger),
+        ("rival", "does show blocking", training | context), ("rival", "In forty draws", larger),
     ):  # fmt: skip
         assert typed <= numbers(sentence(page, about)), page
     right = results("blocking-trained", "answers").query("cue == 'Y' and kind == 'FT'")
