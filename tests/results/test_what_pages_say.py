@@ -709,7 +709,7 @@ def test_rival_and_others_what_blocking_takes_from_a_training_and_from_a_context
         assert typed <= numbers(sentence(page, about)), page
     right = results("blocking-trained", "answers").query("cue == 'Y' and kind == 'FT'")
     after = right.groupby("lesson")["right"].mean()
-    said = set(re.findall(r"\d+", sentence("rival", "does block")))
+    said = set(re.findall(r"\d+", sentence("rival", "does show blocking")))
     assert {f"{100 * after[of]:.0f}" for of in ("blocked", "control")} <= said
     fall, low, high = (f"{-100 * each:.0f}" for each in ten["FT"][:3])
     assert f"({fall} [{high}, {low}] fewer right answers" in sentence("story", "gives the label away")
