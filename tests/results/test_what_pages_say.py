@@ -976,7 +976,9 @@ def test_new_rule_what_a_part_of_a_context_does_to_the_answers():
         for than, of in lacks.items():
             of.insert(0, more("context_along_ft", than))
     said = ["by {:.2f} [{:.2f}, {:.2f}] and {:.2f} [{:.2f}, {:.2f}]".format(*a[:3], *b[:3]) for a, b in lacks.values()]
-    assert said[0] in sentence("new_rule", "part has less effect") and said[1] in sentence("new_rule", "With no random part")
+    assert said[0] in sentence("new_rule", "part has less effect") and said[1] in sentence(
+        "new_rule", "With no random part"
+    )
     matched = results("orders-activations", "interventions")
     assert matched["seed"].nunique() == 2  # "on two draws"
     assert all(beyond_random(its, "context_along_ft") < 0 for _, its in matched.groupby("cue"))  # "no more than random"
