@@ -66,6 +66,9 @@ def test_the_evening_computes_what_it_says():
 def test_a_sheet_has_every_exercise_and_only_the_solved_one_its_solution(path):
     content = pages.cells(path)
     assert len(sheets.exercises(content)) == pages.exercises(content)
+    checks = re.findall(r"^exercises\.\w+\(.*", "\n".join("".join(cell["source"]) for cell in content), re.MULTILINE)
+    for solved in (str(sheets.sheet(path, solved=solved)) for solved in (False, True)):
+        assert all(check in solved for check in checks)
     for one in sheets.exercises(content):
         open_, solved = (str(sheets.sheet(path, solved=solved)) for solved in (False, True))
         line = repr(re.split(r"```|\n", one.solution)[0][:60])[1:-1]

@@ -22,7 +22,7 @@ PROBLEMS = Path("book/_teaching/problems.md")
 _EXERCISE = re.compile(r"^> \*\*Exercise (\d+, \w+)\.\*\* *((?:.*\n?)(?:^>.*\n?)*)", re.MULTILINE)
 _SOLUTION = re.compile(r"<details><summary>Solution</summary>\n(.*?)</details>", re.DOTALL)
 _CODE = re.compile(r"```python\n(.*?)\n```", re.DOTALL)
-_TO_WRITE = re.compile(r"^def .*: \.\.\.  # your code here\n*", re.MULTILINE)
+_TO_WRITE = re.compile(r"^def .*: \.\.\.(?:  #.*)?\n*", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^][]+)\]\((?!https?:)[^)]*\)")
 _IMPORTS = "import numpy as np\nimport torch\nfrom explainer import exercises"
 
