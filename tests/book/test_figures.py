@@ -219,3 +219,10 @@ def test_each_slide_fits_a_screen(opened, site, width, height):
         page.wait_for_function("(figure) => figure.dataset.ready", arg=figure)
     slides = page.evaluate("[...document.querySelectorAll('section section')].map((slide) => slide.clientHeight)")
     assert len(slides) == 18 and max(slides) <= height
+    slider = page.locator("input[type=range]").first
+    slider.scroll_into_view_if_needed()
+    slider.focus()
+    value, top = slider.input_value(), page.evaluate("scrollY")
+    page.keyboard.press("PageDown")
+    page.wait_for_function("(top) => scrollY > top", arg=top)
+    assert slider.input_value() == value
