@@ -532,7 +532,7 @@ def test_momentum_attention_leads_rise_and_then_flatten():
         lead = language_model_results.Matched.runs(variant, plain).tokens_saved()
         early, middle, late = (lead.iloc[i].mean() / 1e6 for i in (11, 15, 19))
         assert early + 0.05 < middle and early < middle < late and late - middle < middle - early
-    assert f"the previous value near {late:.1f} million" in sentence("momentum_attention", "*lead*")
+    assert f"the previous value's near {late:.1f} million" in sentence("momentum_attention", "*lead*")
 
 
 # vote, second_gpt
