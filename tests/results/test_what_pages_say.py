@@ -984,7 +984,7 @@ def test_new_rule_what_a_part_of_a_context_does_to_the_answers():
     assert all(beyond_random(its, "context_along_ft") < 0 for _, its in matched.groupby("cue"))  # "no more than random"
     put = contrast_results.both_grids("rule-strongest", "interventions").query("layers == 'all'")
     of_context = contrast_results.effect_beyond_random(put, "context_along_ft")
-    said = "but that of a context's part {:.2f} [{:.2f}, {:.2f}].)".format(*of_context[:3])
+    said = "but that of a context's part {:.2f} [{:.2f}, {:.2f}].".format(*of_context[:3])
     assert said in sentence("new_rule", "With every weight trained")
     said = numbers(sentence("new_rule", "of a context along trained keys and values"))
     assert {f"{beyond_random(its, 'context_along_ft'):.2f}" for _, its in odds.groupby("cue")} <= said
