@@ -56,7 +56,7 @@ function looksPanel(state) {
     return [
       rect(1, at - 7, 13, 13, { fill: "none", stroke: "currentColor" }), gone[i] ? "" : path(`M4 ${at - 1}l3 3.5l5-7`, { "stroke-width": 2 }),
       words(20, at + 4, clip(text, room, size), { "font-size": size, ...(gone[i] && { opacity: 0.65 }) }),
-      words(START, at > middle ? at + wide[i] / 2 + 12 : at - wide[i] / 2 - 4, beside, { class: "explorable-halo", ...look }),
+      words(START - 4, at + 15, beside, { "text-anchor": "end", ...look }), // left of all arrows, which it would lie against
     ];
   };
   const [answer, p] = found.with[0], middleOf = { "text-anchor": "middle", "font-weight": 600 }, x = (NODE + WIDTH) / 2, foot = middle + high / 2;
