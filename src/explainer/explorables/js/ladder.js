@@ -88,14 +88,14 @@ function rungPanel(state) {
     PAIRS.map(row), words(0, y(4), "Japan ->", MONO), group(colour("query"), words(258, y(4), "query q", small)),
     line(0, 154, WIDTH, 154, { "stroke-opacity": 0.4 }),
     words(0, 172, "attention", { ...small, ...bold, ...colour("ink") }), words(70, 172, its.attention, small),
-    words(0, 191, "the step", { ...small, ...bold, ...colour("context") }), words(70, 191, its.step, small),
+    words(0, 191, "the step", { ...small, ...bold, ...colour("training") }), words(70, 191, its.step, small),
     words(0, 214, share === 0 ? "The two outputs are one arrow." : `Outputs, the step's at its best scale${real ? ", median head" : ""}:`, { ...small, "fill-opacity": 0.9 }),
     share === 0 ? "" : group(colour("ink"), line(...to, ...end, { "stroke-width": 2, "stroke-dasharray": "4 3" }),
       words(middle[0] + 10, middle[1] - 6, `missed: ${percent(share)}`, { ...small, ...bold })),
     group(colour("ink"), arrow(...from, ...end), words(end[0] + 6, end[1] + 4, "attention", small)),
     share === 0
-      ? group(colour("context"), arrow(from[0], from[1] - 5, end[0], end[1] - 5), words(end[0] + 6, end[1] - 12, "the step", small))
-      : group(colour("context"), arrow(...from, ...to), words(to[0] - 4, Math.max(236, to[1] - 8), "the step", { ...small, "text-anchor": a < 0.2 ? "start" : "end" })));
+      ? group(colour("training"), arrow(from[0], from[1] - 5, end[0], end[1] - 5), words(end[0] + 6, end[1] - 12, "the step", small))
+      : group(colour("training"), arrow(...from, ...to), words(to[0] - 4, Math.max(236, to[1] - 8), "the step", { ...small, "text-anchor": a < 0.2 ? "start" : "end" })));
 }
 
 function extend(root, start, read, change) {

@@ -55,12 +55,12 @@ function tokenPanel(state) {
     return group({ "data-token": i, style: "cursor:pointer" },
       rect(1, y - 18, WIDTH - 2, 36, { rx: 5, "fill-opacity": chosen ? 0.08 : 0, stroke: "currentColor", "stroke-opacity": chosen ? 0.8 : 0 }),
       group(colour(i ? "key" : "query"), mark), label,
-      group(colour("key"), bar(X(0), X(w[k]), y + 1, 11)), words(X(0), y - 4, fixed(w[k]), { ...middle, class: "explorable-halo" }),
+      group(colour("ink"), bar(X(0), X(w[k]), y + 1, 11)), words(X(0), y - 4, fixed(w[k]), { ...middle, class: "explorable-halo" }),
       words(WIDTH - 6, y + 4, vector(scale(w[k], valueOf(state, i))), right));
   };
   const head = (x, text, role, anchor) => words(x, 36, text, { ...anchor, ...bold, ...colour(role) });
   return panel("The prompt: choose a token", LOW,
-    head(176, linear(state) ? "k · q" : "p = softmax", "key", middle), head(WIDTH - 6, linear(state) ? "adds (k · q) v" : "adds p v", "value", right),
+    head(176, linear(state) ? "k · q" : "p = softmax", "ink", middle), head(WIDTH - 6, linear(state) ? "adds (k · q) v" : "adds p v", "value", right),
     [1, 2, 3, 4, 0].map(row),
     words(0, FOOT, "output, the sum", bold), words(WIDTH - 6, FOOT, vector(output(state)), { "text-anchor": "end", ...bold }));
 }

@@ -97,12 +97,12 @@ function changePanel(state) {
     [-2, -1, 0, 1].map((t) => words(OUT.left - 5, Y(t) + 4, fixed(t, 0), { "text-anchor": "end", ...SMALL }) + line(OUT.left, Y(t), OUT.left + OUT.width, Y(t), { "stroke-opacity": t === 0 ? 0.6 : 0.15 })),
     words(8, 32, "mean value of the demonstrations, the rest", SMALL),
     OUT.inside(
-      group(colour("context"), line(...ends[0], ...ends[1], { "stroke-dasharray": "2 4", "stroke-opacity": 0.9 }),
+      group(colour("training"), line(...ends[0], ...ends[1], { "stroke-dasharray": "2 4", "stroke-opacity": 0.9 }),
         line(...origin, ...page(asIs), { "stroke-width": 1.5, "stroke-dasharray": "5 4" }), tag("circle", { cx: page(asIs)[0], cy: page(asIs)[1], r: 4, class: "explorable-paper", fill: "none", stroke: "currentColor", "stroke-width": 2 }),
         arrow(...origin, ...tip)),
       group(colour("ink"), arrow(...origin, ...page(soft), { "stroke-width": 3 })),
       words(page(soft)[0] + 6, page(soft)[1] + 16, "softmax", { ...bold, class: "explorable-ink explorable-halo" }),
-      words(tip[0] + (atEdge ? -8 : 8), Math.max(OUT.top + 14, Math.min(tip[1] + (meets ? (below < 0 ? Math.max(4, 29 + below) : -10) : atEdge ? 20 : 4), OUT.top + OUT.height - 8)), "ΔW q", { "text-anchor": atEdge ? "end" : "start", ...bold, class: "explorable-context explorable-halo" })),
+      words(tip[0] + (atEdge ? -8 : 8), Math.max(OUT.top + 14, Math.min(tip[1] + (meets ? (below < 0 ? Math.max(4, 29 + below) : -10) : atEdge ? 20 : 4), OUT.top + OUT.height - 8)), "ΔW q", { "text-anchor": atEdge ? "end" : "start", ...bold, class: "explorable-training explorable-halo" })),
     outside ? words(OUT.left + 8, OUT.top + 14, "ΔW q leaves the plot", SMALL) : "",
     words(0, LOW - 4, "dashed with ○: ΔW q for the keys as they are", SMALL));
 }
@@ -116,13 +116,13 @@ function tokenPanel(state) {
     return [
       words(own ? 4 : 14, y + 4, name(text), { "font-family": "monospace", "font-size": 11, ...(isAnswer(state, i) ? bold : {}) }),
       isAnswer(state, i) ? words(0, y + 4, owner(state, i), { "font-size": 11, ...bold }) : "",
-      group(colour("key"), bar(P(0), P(p[i]), y - 4, 9)),
-      own ? "" : group(colour("key"), bar(L(0), L(Math.max(-reach, Math.min(reach, l[i]))), y - 4, 9)),
+      group(colour("ink"), bar(P(0), P(p[i]), y - 4, 9)),
+      own ? "" : group(colour("ink"), bar(L(0), L(Math.max(-reach, Math.min(reach, l[i]))), y - 4, 9)),
       words(WIDTH, y + 4, fixed(state.head.answer[i], 2, "+"), { "text-anchor": "end", "font-size": 11 }),
     ];
   };
   return panel("How much each token counts", low,
-    words(88, 36, "softmax p", { ...colour("key"), ...bold, "font-size": 12 }), words(220, 36, "k · q / √d", { ...colour("key"), ...bold, "font-size": 12, "text-anchor": "middle" }),
+    words(88, 36, "softmax p", { ...bold, "font-size": 12 }), words(220, 36, "k · q / √d", { ...bold, "font-size": 12, "text-anchor": "middle" }),
     words(WIDTH, 36, "value", { ...bold, ...colour("value"), "font-size": 12, "text-anchor": "end" }), words(WIDTH, low - 4, "value: nats for Tokyo over Japan", { ...SMALL, "text-anchor": "end" }),
     state.head.tokens.map(row), line(L(0), 42, L(0), 52 + 14 * state.head.n - 8, { "stroke-opacity": 0.5 }));
 }
@@ -138,7 +138,7 @@ function curvePanel(state) {
     line(X(0), CURVE.top, X(0), foot, { "stroke-dasharray": "3 4", "stroke-opacity": 0.6 }), words(X(0) + 5, foot - 8, "as they are", SMALL),
     group(colour("slate"), line(X(0), Y(low), X(0), Y(high), { "stroke-width": 2 }), line(X(0) - 6, Y(middle), X(0) + 6, Y(middle), { "stroke-width": 2.5 }),
       words(X(0) + 8, Y(middle) + 4, `all ${state.head.heads} heads`, { ...SMALL, class: "explorable-slate explorable-halo" })),
-    group(colour("context"), path(through(shifts.map((shift) => [X(shift), Y(cosine({ ...state, shift }))])), { "stroke-width": 2 }), tag("circle", { cx: at[0], cy: at[1], r: 5, fill: "currentColor" })),
+    group(colour("training"), path(through(shifts.map((shift) => [X(shift), Y(cosine({ ...state, shift }))])), { "stroke-width": 2 }), tag("circle", { cx: at[0], cy: at[1], r: 5, fill: "currentColor" })),
     words(at[0] + (state.shift > 1 ? -8 : 9), at[1] + (state.shift > -1 ? 20 : -6), fixed(cosine(state)), { ...bold, class: "explorable-halo", "text-anchor": state.shift > 1 ? "end" : "start" }));
 }
 

@@ -59,16 +59,16 @@ function weightPanel(state) {
   const l = logits(state), w = weights(state), of = (numbers) => Math.max(1, ...numbers.map(Math.abs));
   const head = (x, text, role) => words(x, 36, text, { ...middle, "font-weight": 600, ...colour(role) });
   return panel(linear(state) ? "The inner products are used as they are" : "From logits to attention weights", FOOT + 12,
-    head(134, linear(state) ? "k · q" : "logit k · q / √2", "key"), linear(state) ? head(254, "used as it is", "key") : head(254, "p = softmax", "key"),
+    head(134, linear(state) ? "k · q" : "logit k · q / √2", "ink"), linear(state) ? head(254, "used as it is", "ink") : head(254, "p = softmax", "ink"),
     [0, 1, 2].map(name),
-    group(colour("key"), barsAt(134, 50, l, of(l))),
-    group(colour("key"), linear(state) ? barsAt(254, 50, w, of(w)) : barsAt(216, 90, w, 1)),
+    group(colour("ink"), barsAt(134, 50, l, of(l))),
+    group(colour("ink"), linear(state) ? barsAt(254, 50, w, of(w)) : barsAt(216, 90, w, 1)),
     rule, words(0, FOOT, linear(state) ? "sum of all k · q" : "sum of all p", { "font-weight": 600 }), words(WIDTH, FOOT, fixed(sum(w)), { "text-anchor": "end", "font-weight": 600 }));
 }
 
 function sumPanel(state) {
   const w = weights(state), values = state.token_values;
-  const heads = [[134, linear(state) ? "k · q" : "p", "key"], [210, "value", "value"], [290, "adds", "value"]];
+  const heads = [[134, linear(state) ? "k · q" : "p", "ink"], [210, "value", "value"], [290, "adds", "value"]];
   return panel("The output: a weighted sum of values", FOOT + 12,
     heads.map(([x, text, role]) => words(x, 36, text, { ...middle, "font-weight": 600, ...colour(role) })),
     values.map((v, i) => [

@@ -83,13 +83,13 @@ function attentionPanel(state) {
   const { initial_weights, inputs, query } = state, errors = errorSignals(state), weights = attentionWeights(state), n = inputs.length;
   const reach = Math.max(1, ...weights.map(Math.abs)), X = (v) => 76 + (v / reach) * 40;
   return panel("Attention reads the same examples", rowMiddle(n + 1) + 40,
-    heads([38, "weight xᵢ · q", "key"], [152, "value e", "value"], [234, "weight × e", "value"]),
+    heads([38, "weight xᵢ · q", "ink"], [152, "value e", "value"], [234, "weight × e", "value"]),
     words(0, rowMiddle(0) + 4, "start: W₀ q"), column(240, rowMiddle(0), matvec(initial_weights, query)),
     line(X(0), rowMiddle(1) - 20, X(0), rowMiddle(n) + 20, { "stroke-opacity": 0.5 }),
     inputs.map((_, i) => {
       const y = rowMiddle(i + 1);
       return [
-        words(0, y + 4, "+"), group(colour("key"), badge(21, y, i + 1, 8), bar(X(0), X(weights[i]), y - 2, 14)),
+        words(0, y + 4, "+"), group(colour("key"), badge(21, y, i + 1, 8)), group(colour("ink"), bar(X(0), X(weights[i]), y - 2, 14)),
         words(X(0), y - 6, fixed(weights[i]), { ...middle, ...small, class: "explorable-halo" }), words(133, y + 4, "×", middle), column(146, y, errors[i]),
         words(215, y + 4, "=", middle), column(240, y, scale(weights[i], errors[i])),
       ];

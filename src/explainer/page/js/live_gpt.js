@@ -49,7 +49,7 @@ function layersBy(title, rows, width, full, lines, ...more) {
   rows.forEach((row, l) => row.forEach((x, i) => { steps[Math.round((20 * x) / full)] += cell(l, i); }));
   return panel(title, FOOT + 46, more,
     [1, rows.length].map((l) => words(0, TOP + (l - 0.5) * height + 4, `layer ${l}`, { "font-size": 12 })),
-    group(colour("key"), steps.map((d, i) => (d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : ""))),
+    group(colour("ink"), steps.map((d, i) => (d && i ? path(d, { fill: "currentColor", stroke: "none", "fill-opacity": i / 20 }) : ""))),
     lines.map((text, i) => words(0, FOOT + 20 + 15 * i, text, SMALL)));
 }
 
