@@ -13,9 +13,9 @@ PALETTE = {
 }
 """What a colour means in every drawing, plot and explorable, and what it is in the light and in the dark scheme.
 
-A weight on a token, k . q or p, is no key and has ink; a value times its weight has the colour of the value. A context's
-change is what its demonstrations add, Delta W; one product v k^T is grey. Training changes parameters, and so does a
-gradient step. What is none of the first five has ink, slate or stone; a floor is stone.
+A weight on a token, k . q or p, is no key and has ink; a value times its weight has the colour of the value. A
+context's change is what its demonstrations add, Delta W; one product v k^T is grey. Training changes parameters, and so
+does a gradient step. What is none of the first five has ink, slate or stone; a floor is stone.
 """
 
 
