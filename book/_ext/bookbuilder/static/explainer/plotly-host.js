@@ -136,6 +136,7 @@ async function named(library, target) {
 // only the end of a curve has its name beyond the plots.
 function free(target, legend, sizes, room) {
   const { _fullLayout: full, _fullData: traces } = target, taken = [], inked = new Map();
+  const dots = !legend.some(({ mode }) => mode.includes("lines")); // what is level with one is read as its name, even far away
   const axesOf = (trace) => ["x", "y"].map((letter) => full[trace[`${letter}axis`].replace(letter, `${letter}axis`)]);
   const pointsOf = (trace) => {
     const [x, y] = axesOf(trace);
@@ -152,6 +153,7 @@ function free(target, legend, sizes, room) {
     for (const [px, py, i] of points) if (marks) {
       const [x0, x1, y0, y1] = spread(trace, i);
       taken.push(box(px, py, px, py, 5), box(x0, py, x1, py), box(px, y0, px, y1));
+      if (dots) ink.push(box(x0, py, x1, py), box(px, y0, px, y1));
     }
     if (trace.mode.includes("lines") && trace.line.width) points.slice(1).forEach(([x1, y1], i) => {
       const [x0, y0] = points[i], n = Math.ceil(Math.hypot(x1 - x0, y1 - y0) / 4);
@@ -165,7 +167,7 @@ function free(target, legend, sizes, room) {
     if (!line || Math.min(right - left, bottom - top) < 4) taken.push(line ? box(...ends, 4) : ends); // of shapes, the lines
   }
   const meets = (a, boxes) => a[0] < 0 || a[1] < 0 || a[2] > full.width || a[3] > full.height || boxes.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
-  const away = (a, boxes) => Math.min(...boxes.map((b) => Math.hypot(Math.max(0, b[0] - a[2], a[0] - b[2]), Math.max(0, b[1] - a[3], a[1] - b[3]))));
+  const away = (a, boxes) => Math.min(...boxes.map((b) => Math.hypot((dots ? 0.2 : 1) * Math.max(0, b[0] - a[2], a[0] - b[2]), Math.max(0, b[1] - a[3], a[1] - b[3]))));
   const placed = (panel) => { // all names in one panel, or with none given each where it can
     const places = [], near = [...taken];
     for (const [k, trace] of legend.entries()) {
