@@ -136,7 +136,7 @@ async function named(library, target) {
 // only the end of a curve has its name beyond the plots.
 function free(target, legend, sizes, room) {
   const { _fullLayout: full, _fullData: traces } = target, taken = [], inked = new Map();
-  const dots = !legend.some(({ mode }) => mode.includes("lines")); // what is level with one is read as its name, even far away
+  const dots = !full.xaxis.ticktext && !legend.some(({ mode }) => mode.includes("lines")); // in rows, where all that is level reads as a name
   const axesOf = (trace) => ["x", "y"].map((letter) => full[trace[`${letter}axis`].replace(letter, `${letter}axis`)]);
   const pointsOf = (trace) => {
     const [x, y] = axesOf(trace);
