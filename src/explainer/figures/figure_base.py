@@ -14,8 +14,9 @@ TRAINING, CONTEXT = 6, 7
 MARKERS = ("circle", "square", "x", "triangle-down", "cross", "star", "diamond", "triangle-up")
 """Colour never stands alone: each series also has its own marker and dash."""
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "dash", "solid")
-_TONES = ("ink", "slate", "stone")
-COLOURS = tuple(PALETTE[role][0] for role in (*_TONES, *_TONES, "training", "context"))
+_WIDTHS = (2, 2, 2, 3, 3, 3, 2, 2)  # of two curves of one tone, one is bold
+_TONES = ("ink", "slate", "stone", "ink", "stone", "slate", "training", "context")
+COLOURS = tuple(PALETTE[role][0] for role in _TONES)
 FLOOR, INK, GRID = (PALETTE[role][0] for role in ("stone", "ink", "grid"))
 ROLES = dict.fromkeys(
     ("two contexts", "two contexts (C)", "after the context", "of the context's change", "the change by the context",
@@ -25,7 +26,10 @@ ROLES = dict.fromkeys(
      "fine-tuned", "FT"), TRAINING,
 )  # fmt: skip
 """Series that look the same in all chapters: what a context does, and what a training does."""
-LINES = tuple({"color": colour, "dash": dash} for colour, dash in zip(COLOURS, _DASHES, strict=True))
+LINES = tuple(
+    {"color": colour, "dash": dash, "width": width}
+    for colour, dash, width in zip(COLOURS, _DASHES, _WIDTHS, strict=True)
+)
 MARKS = tuple({"color": colour, "symbol": symbol} for colour, symbol in zip(COLOURS, MARKERS, strict=True))
 """The line and the marker of the first six series, of a training and of a context."""
 _AXIS = {
