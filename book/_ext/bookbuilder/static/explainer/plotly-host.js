@@ -114,10 +114,11 @@ async function named(library, target) {
   const legend = traces.filter((trace) => trace.visible === true && trace.showlegend && trace.name);
   if (!showlegend || !legend.length || traces.some((trace) => trace.type !== "scatter")) return false;
   if (traces.length === 1) return Boolean(await library.relayout(target, { showlegend: false })); // its caption names it
-  const pen = document.createElement("canvas").getContext("2d"), texts = legend.map(({ name }) => inLines(name.replaceAll("<br>", " "), 24).split("<br>"));
+  const curves = legend.every(({ mode }) => mode.includes("lines")), letters = curves || target.clientWidth < NARROW ? 24 : 40;
+  const pen = document.createElement("canvas").getContext("2d"), texts = legend.map(({ name }) => inLines(name.replaceAll("<br>", " "), letters).split("<br>"));
   pen.font = `13px ${target._fullLayout.font.family}`;
   const sizes = texts.map((lines) => [Math.max(...lines.map((line) => pen.measureText(line).width)) + 2, 15 * lines.length]), widest = Math.max(...sizes.map(([w]) => w));
-  const wide = Math.max(r, widest + 10), curves = legend.every(({ mode }) => mode.includes("lines"));
+  const wide = Math.max(r, widest + 10);
   const margins = wide > (curves || target.clientWidth >= NARROW ? 0.34 : 0) * target.clientWidth ? [r] : curves ? [wide, r] : [r, wide];
   for (const right of margins) {
     await library.relayout(target, { showlegend: false, "margin.r": right });
@@ -190,7 +191,7 @@ function free(target, legend, sizes, room) {
       });
     });
     const [own, others] = [true, false].map((mine) => [...inked].flatMap(([trace, boxes]) => (its.includes(trace) === mine ? boxes : [])));
-    const clear = (least) => ([a, b]) => { const at = [a, b, a + w, b + h]; return !meets(at, near) && away(at, others) > Math.max(away(at, own) + 2, least); };
+    const clear = (least) => ([a, b]) => { const at = [a, b, a + w, b + h], middle = dots ? [a, b + h / 2 - 3, a + w, b + h / 2 + 3] : at; return !meets(at, near) && away(middle, others) > Math.max(away(middle, own) + 2, least); };
     return (lines && around.find(clear(25))) || around.find(clear(0)); // a name between two curves is neither's
   };
   return [...new Set(traces.map(({ xaxis }) => xaxis)), null].reduce((found, panel) => found ?? placed(panel), null);
