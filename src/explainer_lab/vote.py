@@ -73,7 +73,8 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
 
     `part` is "rank", which tries every head alone, or "edits", which edits sets of heads: the strongest in the order of
     `effect`, as "18.6 20.5" (layer.head), so many as SIZES has for `sizes`; and beside those of MAIN as many of the
-    same attention to labels and the ten that agree most with the answers. Raises ExperimentError for other values.
+    same attention to labels and the ten that agree most with the answers. Or it is "calibrated", which flattens those
+    of MAIN. Raises ExperimentError for other values.
     """
 
     part: str
@@ -89,7 +90,7 @@ class VoteSetting(on_checkpoint.CheckpointSetting):
     least: ClassVar = {"k": 4, "n_queries": 4}
     fours: ClassVar = ("k", "n_queries")
     known: ClassVar = {
-        "part": ("rank", "edits"),
+        "part": ("rank", "edits", "calibrated"),
         "cue": (*CUES, *KNOWN),
         "labels": LABELS,
         "template": TEMPLATES,
@@ -339,6 +340,27 @@ def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]],
         yield from rows(edit, [f"effect {m}", f"random {m}", "all"], mixes, every=True)
 
 
+def _calibrated(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) -> Iterator[dict[str, Any]]:
+    """How often the right label is given when heads are flat, and so less each label's mean logit over other words.
+
+    An edit may favour one label whatever is asked; `one_label` is the largest share of one label among the answers.
+    """
+    k, right = len(lesson.shown), torch.tensor([query.label for query in lesson.queries])
+    for name, heads in sets.items():
+        flat = (
+            _edited(lesson.passed(its).at_last(), lesson, heads[None], torch.full((1, len(its), k, k), 1 / k))[0][0]
+            for its in (lesson.queries, lesson.others)
+        )
+        logits, others = flat
+        given, calibrated = logits.argmax(-1), (logits - others.mean(0)).argmax(-1)
+        row = {
+            "right": given == right,
+            "calibrated": calibrated == right,
+            "one_label": one_hot(given).float().mean(0).max(),
+        }
+        yield {"heads": name} | {c: v.float().mean().item() for c, v in row.items()}
+
+
 def _votes(lesson: VoteLesson, heads: Bool[Tensor, "layers heads"]) -> Iterator[dict[str, Any]]:
     """For each query the label that is right, the answer, the vote of the heads, and the label that they always favour.
 
@@ -377,7 +399,7 @@ class Vote(OnCheckpoint[VoteSetting]):
 
     def compute(self, setting: VoteSetting, *, progress: bool) -> Computed:
         """One setting; published/README.md says what the tables have."""
-        checkpoint, tables = self._load(setting.checkpoint), {"heads": [], "edits": [], "queries": []}
+        checkpoint, tables = self._load(setting.checkpoint), {"heads": [], "edits": [], "queries": [], "calibrated": []}
         rules = "A" if setting.cue in KNOWN else "AB"
         lessons = {rule: VoteLesson.of(checkpoint, setting, rule) for rule in rules}
         for rule, lesson in lessons.items():
@@ -386,6 +408,12 @@ class Vote(OnCheckpoint[VoteSetting]):
                 continue
             shape = checkpoint.model.config.num_hidden_layers, checkpoint.model.config.num_attention_heads
             sets = head_sets(setting, shape, rule)
+            if setting.part == "calibrated":
+                m, every = MAIN[setting.sizes], sets["all"]
+                ten = {name: sets[name] for name in (f"effect {m}", f"random {m}", f"attention {m}", "all")}
+                ten |= {"none": ~every, f"all but effect {m}": every & ~sets[f"effect {m}"]}
+                tables["calibrated"] += [{"rule": rule, **row} for row in _calibrated(lesson, ten)]
+                continue
             tables["edits"] += [{"rule": rule, **row} for row in _edits(lesson, sets, MAIN[setting.sizes])]
             votes = _votes(lesson, sets[f"effect {MAIN[setting.sizes]}"]) if lesson.labels else ()
             tables["queries"] += [{"rule": rule, **row} for row in votes]
