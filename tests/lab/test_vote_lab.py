@@ -99,6 +99,24 @@ def test_nothing_changes_without_an_edit_and_all_attention_moved_everywhere_is_t
     assert max(small) <= min(of_all)
 
 
+def test_a_label_that_an_edit_favours_is_taken_off(lesson, tables, monkeypatch):
+    config = lesson.checkpoint.model.config
+    every = torch.ones(config.num_hidden_layers, config.num_attention_heads, dtype=torch.bool)
+    sets = {"none": ~every, "all": every}
+    none, equal = vote._calibrated(lesson, sets)
+    row = next(row for row in rows(tables["edits"]["edits"]) if row["edit"] == "none" and row["rule"] == "A")
+    assert none["right"] == row["right"] and 0.25 <= none["one_label"] <= 1
+    edited = vote._edited
+
+    def pushed(*given):
+        logits, most = edited(*given)
+        return logits + torch.tensor([0.0, 0.0, 100.0, 0.0]), most
+
+    monkeypatch.setattr(vote, "_edited", pushed)
+    for before, after in zip((none, equal), vote._calibrated(lesson, sets), strict=True):
+        assert after["one_label"] == 1 and after["calibrated"] == before["calibrated"]
+
+
 def test_of_a_known_task_every_line_has_the_label_that_is_its_answer(directory, checkpoint):
     known = setting(directory, cue="capitals")
     its = VoteLesson.of(checkpoint, known, "A")
