@@ -133,10 +133,13 @@ def test_stills_are_drawn_once_for_each_state_that_a_notebook_shows(monkeypatch,
     monkeypatch.setattr(builder, "_STILLS", tmp_path)
     start, moved = OneStep(), OneStep(learning_rate=0.2)
     views = [widget._repr_mimebundle_()[0][WIDGET_MIME] for widget in (start, moved, start)]
-    models = {widget.model_id: {"state": widget.get_state()} for widget in (start, moved)}
+    models = {widget.model_id: {"model_module": "anywidget", "state": widget.get_state()} for widget in (start, moved)}
+    models["a layout"] = {"model_module": "@jupyter-widgets/base", "state": {}}
     cells = [{"cell_type": "markdown"}, *({"outputs": [{"data": {WIDGET_MIME: view}}]} for view in views)]
     builder.put_stills({"cells": cells, "metadata": {"widgets": {STATE_MIME: {"state": models}}}})
     assert len(list(tmp_path.iterdir())) == 2
+    assert "a layout" not in models and len(models) == 2  # nor is anything kept that no page draws with
+    assert all({"_esm"} == {key for key in model["state"] if key[0] == "_"} for model in models.values())
     one, two, three = (ElementTree.fromstring(view["explainer"]["fallback"]) for view in views)
     labels = [figure[0].get("aria-label") for figure in (one, two, three)]
     assert labels[0] == labels[2] != labels[1] and one[0].get("role") == "img"

@@ -71,6 +71,6 @@ def test_causal_tests_are_shown_beside_their_floors(rows):
     assert "FT 0.80; without its component along ICL 0.10; random 0.00" in rows[8][1]
     assert rows[8][2].startswith("removing it loses more answers") and "ICL keeps 0.45" in rows[8][3]
     assert "gives 0.50" in rows[8][3]
-    assert rows[9][1] == "own patch 0.40, another query's 0.30, the mean patch 0.20"
+    assert rows[9][1] == "its own patch 0.40, another query's 0.30, the mean patch 0.20"
     assert "own steps 0.05, another task's 0.15; mean change of other queries 0.25; ceiling 0.35" in rows[11][1]
     assert "one draw: at 0.001 0.34" in rows[10][1] and "answers is 0.00 at each" in rows[10][3]

@@ -33,7 +33,7 @@ OF_SOME = {
     "shared_part": {"queries"},
     "new_rule": {"answers", "interventions", "layers", "strengths"},
     "trained_control": {"swaps"},
-    "vote": {"edits", "heads", "queries"},
+    "vote": {"calibrated", "edits", "heads", "queries"},
     "label_lines": {"exchanges", "kernels", "layers", "lines"},
 }
 """Tables in which not every setting has rows: a training diverged, or a grid, or a part, does not measure it."""

@@ -639,8 +639,6 @@ def test_what_the_context_does_known_tasks_and_edits():
     assert "{} [{}, {}]".format(*(f"{100 * each:.0f}" for each in of_rule)) in text
     others = voted("right", edit="flat others", heads="effect 10")
     assert f"({100 * others:.0f} otherwise)" in sentence("what_the_context_does", "*Are they enough?*")
-    for page, about in (("story", "ten heads attend to"), ("verdict", "**On a new rule**")):
-        assert f"{100 * others:.0f}" in re.findall(r"\d+", sentence(page, about).split("*other* heads")[1])
     fifth, random = (voted("aimed", edit="moved", dose=0.2, heads=heads) for heads in ("effect 10", "random 10"))
     assert f"{100 * fifth:.0f} of 100" in sentence("what_the_context_does", "*Do they decide") and random < 0.01
 

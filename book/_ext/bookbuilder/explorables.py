@@ -76,6 +76,12 @@ def fallback(widget: Mapping[str, Any]) -> str:
 def put_stills(notebook: Mapping[str, Any]) -> None:
     """Give every explorable that an executed notebook shows its `fallback`, for `renderers.widget_html`."""
     models = notebook["metadata"].get("widgets", {}).get(STATE_MIME, {}).get("state", {})
+    for name, model in [*models.items()]:  # the page has their styles, and no layout
+        if model["model_module"] == "anywidget":
+            its = model["state"].items()
+            model["state"] = {key: value for key, value in its if key == "_esm" or key[0] != "_"}
+        else:
+            del models[name]
     for output in (output for cell in notebook["cells"] for output in cell.get("outputs", ())):
         view = output.get("data", {}).get(WIDGET_MIME, {})
         if "explainer" in view and view["model_id"] in models:  # a chapter that failed keeps no models
