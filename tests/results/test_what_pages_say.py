@@ -162,7 +162,9 @@ def test_agreement_thirds():
         for high in ("trainings", "trainings_reordered")
     ]
     same = f"{share('context_foreign', 'trainings_reordered'):.2f}"
-    assert f"With these as 1, the 0.42 becomes {same}." in sentence("agreement", "*Why are two training runs 1?*")
+    assert f"With these as 1, the 0.42 becomes {same}." in sentence(
+        "agreement", "*Why do two training runs count as 1?*"
+    )
     typed = {f"{of(shares):.2f}" for of in (min, max)}
     places |= {"agreement": "Other floors and ceilings give", "floors_and_ceilings": "The book's scale runs"}
     for page, about in places.items():
@@ -573,7 +575,7 @@ def test_vote_edits_less_the_label_that_they_favour():
         return 100 * table_intervals.of_means(its, column, ["seed", "cue"]).estimate
 
     of_second = [f"{percent(heads, grid='calibrated-gemma'):.0f}" for heads in ("none", "effect 1", "all but effect 1")]
-    assert "{}, {} and {}:".format(*of_second) in sentence("second_gpt", "is discounted")
+    assert {*of_second} <= set(re.findall(r"\d+", sentence("second_gpt", "is discounted")))
 
     none, left, but, by_chance = map(percent, ("none", "effect 10", "all but effect 10", "all"))
     assert 0.45 < (none - left) / (none - 25) < 0.55 and percent("random 10") > none  # "half", "nothing is lost"
