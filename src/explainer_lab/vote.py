@@ -341,9 +341,10 @@ def _edits(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]],
 
 
 def _calibrated(lesson: VoteLesson, sets: Mapping[str, Bool[Tensor, "layers heads"]]) -> Iterator[dict[str, Any]]:
-    """How often the right label is given when heads are flat, and so less each label's mean logit over other words.
+    """How often the right label is given when heads are flat, by z, and calibrated, by z less its mean over others.
 
-    An edit may favour one label whatever is asked; `one_label` is the largest share of one label among the answers.
+    z are the logits of the labels. An edit may favour one label whatever is asked; `one_label` is the largest share of
+    one label among the answers.
     """
     k, right = len(lesson.shown), torch.tensor([query.label for query in lesson.queries])
     for name, heads in sets.items():

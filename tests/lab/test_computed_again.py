@@ -162,6 +162,10 @@ def test_edits_of_a_rule_computed_again_give_what_is_stored(starter):
     of_edit = then.set_index(["edit", "heads"])["right"]
     for key, now in ((("none", "all"), given[0] == right), (("flat", "effect 10"), given[1] == right)):
         assert abs(now.float().mean().item() - of_edit.loc[key].item()) < 0.1
+    (again,) = vote._calibrated(lesson, {"effect 10": sets["effect 10"]})
+    calibrated = stored("calibrated-category", first("calibrated-category"), "calibrated")
+    of_ten = calibrated.query("rule == 'A' and heads == 'effect 10'")
+    assert all(abs(again[of] - of_ten[of].item()) < 0.1 for of in ("right", "calibrated", "one_label"))
     queries = stored("edits-category", setting, "queries").query("rule == 'A'")
     assert (queries["answer"].to_numpy() == answer.numpy()).sum() >= n - 1
     assert (given[2] == (answer + 1) % 4).float().mean() > (given[0] == (answer + 1) % 4).float().mean()

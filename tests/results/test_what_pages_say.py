@@ -570,12 +570,19 @@ def test_vote_right_answers_that_are_left(page, about):
 def test_vote_edits_less_the_label_that_they_favour():
     """Right answers when each label's mean logit over other words, under the same edit, is subtracted."""
 
-    def percent(heads: str, column: str = "calibrated", grid: str = "calibrated") -> float:
-        its = contrast_results.both_grids(grid, "calibrated").query("heads == @heads")
+    def percent(heads: str, column: str = "calibrated") -> float:
+        its = contrast_results.both_grids("calibrated", "calibrated").query("heads == @heads")
         return 100 * table_intervals.of_means(its, column, ["seed", "cue"]).estimate
 
-    of_second = [f"{percent(heads, grid='calibrated-gemma'):.0f}" for heads in ("none", "effect 1", "all but effect 1")]
-    assert {*of_second} <= set(re.findall(r"\d+", sentence("second_gpt", "is discounted")))
+    def written(grid: str, heads: str) -> str:
+        its = contrast_results.both_grids(grid, "calibrated").query("heads == @heads")
+        found = table_intervals.of_means(its, "calibrated", ["seed", "cue"])
+        return "{:.0f} [{:.0f}, {:.0f}]".format(*(100 * each for each in found[:3]))
+
+    for heads in ("none", "effect 10", "all but effect 10"):
+        assert written("calibrated", heads) in sentence("vote", "one label the answer").replace(" are right", "")
+    for heads in ("none", "effect 1", "all but effect 1"):
+        assert written("calibrated-gemma", heads) in sentence("second_gpt", "is discounted")
 
     none, left, but, by_chance = map(percent, ("none", "effect 10", "all but effect 10", "all"))
     assert 0.45 < (none - left) / (none - 25) < 0.55 and percent("random 10") > none  # "half", "nothing is lost"

@@ -74,7 +74,7 @@ def fallback(widget: Mapping[str, Any]) -> str:
 
 
 def put_stills(notebook: Mapping[str, Any]) -> None:
-    """Give every explorable that an executed notebook shows its `fallback`, for `renderers.widget_html`."""
+    """Give every explorable of an executed notebook its `fallback`, and keep of all models only what the page draws."""
     models = notebook["metadata"].get("widgets", {}).get(STATE_MIME, {}).get("state", {})
     for name, model in [*models.items()]:  # the page has their styles, and no layout
         if model["model_module"] == "anywidget":

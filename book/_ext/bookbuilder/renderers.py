@@ -31,7 +31,7 @@ def script_json(data: Any) -> str:
 
 
 def _six_digits(number: re.Match) -> str:
-    """More are seen on no screen, and make a third of a page's figures."""
+    """More are seen on no screen."""
     return f"{float(number[0]):.6g}"
 
 
